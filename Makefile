@@ -1,0 +1,48 @@
+# Every target creates what it needs; nothing is reinstalled unless pyproject.toml or
+# constraints.txt changed since the last installation.
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint bench clean
+.DEFAULT_GOAL := test
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing structot (plot) into $(VENV)"
+	@$(INSTALL) -e '.[plot]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing structot (dev) into $(VENV)"
+	@$(INSTALL) -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.run
+	$(PY) examples/clusters.py
+
+# Compiled code is invisible to coverage: the kernel tests run once more, interpreted.
+# One BLAS thread per worker, so that the workers do not compete for the cores.
+test: export OPENBLAS_NUM_THREADS = 1
+test: export OMP_NUM_THREADS = 1
+test: $(VENV)/.dev
+	$(PY) -m pytest -n $(WORKERS) --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(WORKERS) -m kernels --cov --cov-append --cov-report=
+	$(PY) -m coverage report --fail-under=90
+
+lint: $(VENV)/.dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(VENV)/.run
+	$(PY) -m benchmarks.run
+
+clean:
+	rm -rf $(VENV) build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

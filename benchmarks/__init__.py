@@ -1,0 +1,1 @@
+"""Timed comparison of structot with its peers: ``python -m benchmarks.run``."""

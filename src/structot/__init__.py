@@ -1,0 +1,1 @@
+"""Structured optimal transport: plans whose cost depends on which pairs are used together."""

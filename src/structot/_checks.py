@@ -1,0 +1,191 @@
+"""All checks of what users pass in. Each message names the argument, what arrived, and the repair."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def one_of(name: str, value: object, options: Iterable[str]) -> str:
+    """``value`` if it is one of ``options``; else an error that offers the closest one."""
+    options = list(options)
+    if isinstance(value, str) and value in options:
+        return value
+    close = difflib.get_close_matches(str(value), options, n=1, cutoff=0.4)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}; got {value!r}.{hint}")
+
+
+def number(name: str, value: object) -> float:
+    """A finite or infinite real number, never NaN."""
+    try:
+        result = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a number; got {value!r}.") from None
+    if np.isnan(result):
+        raise ValueError(f"{name} is NaN; pass a number.")
+    return result
+
+
+def positive(name: str, value: object) -> float:
+    """A number in (0, inf)."""
+    result = number(name, value)
+    if not 0 < result < np.inf:
+        raise ValueError(f"{name} must be positive and finite; got {value!r}.")
+    return result
+
+
+def nonnegative(name: str, value: object) -> float:
+    """A number in [0, inf)."""
+    result = number(name, value)
+    if not 0 <= result < np.inf:
+        raise ValueError(f"{name} must be zero or positive and finite; got {value!r}.")
+    return result
+
+
+def count(name: str, value: Any, *, least: int = 1) -> int:
+    """A whole number, at least ``least``."""
+    try:
+        whole = not isinstance(value, bool | np.bool_) and int(value) == value and value >= least
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
+        raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}.")
+    return int(value)
+
+
+def as_array(name: str, value: object, ndim: int) -> Array:
+    """Float64 array of ``ndim`` dimensions from lists, frames, integers, float32, ..."""
+    try:
+        array = value if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        array = array.astype(np.float64, copy=False)
+        if isinstance(array, np.ma.MaskedArray):
+            array = array.filled(np.nan)  # what lies under a mask is no number
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be a numeric array with {ndim} dimension(s); "
+            f"could not convert {type(value).__name__}: {str(error).rstrip('.')}."
+        ) from None
+    if array.ndim != ndim:
+        raise ValueError(
+            f"{name} must have {ndim} dimension(s); got shape {array.shape}. "
+            + ("Reshape it to (n, m)." if ndim == 2 else "Pass a flat sequence.")
+        )
+    return array
+
+
+def float_type(*arrays: object) -> np.dtype:
+    """The float type of the answer: float32 if all floats given are at most that, else float64."""
+    types = [np.asarray(x).dtype for x in arrays if x is not None]
+    floats = [t for t in types if t.kind == "f"]
+    if floats and all(t.itemsize <= 4 for t in floats):
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def as_matrix(name: str, value: object, shape: tuple[int, int]) -> Array:
+    """Float64 array of exactly this shape, without NaN."""
+    matrix = as_array(name, value, 2)
+    if matrix.shape != shape:
+        raise ValueError(
+            f"{name} has shape {matrix.shape}, but the cost matrix has {shape}; they must agree."
+        )
+    if np.isnan(matrix).any():
+        raise ValueError(f"{name} is NaN at {_first(np.isnan(matrix))}; remove or fill NaN values.")
+    return matrix
+
+
+def as_mask(name: str, value: object, shape: tuple[int, int]) -> Array:
+    """Boolean array of exactly this shape: a set of pairs."""
+    mask = np.asarray(value)
+    if mask.shape != shape:
+        raise ValueError(
+            f"{name} has shape {mask.shape}, but the cost matrix has {shape}; "
+            "pass one truth value per pair."
+        )
+    return mask.astype(bool, copy=False)
+
+
+def as_cost(value: object, name: str = "M") -> Array:
+    """A cost matrix: two-dimensional, not empty, every entry in [0, +inf]."""
+    M = as_array(name, value, 2)
+    if M.size == 0:
+        raise ValueError(
+            f"{name} is empty (shape {M.shape}); a problem needs at least one source "
+            "and one target point."
+        )
+    bad = np.isnan(M)
+    if bad.any():
+        raise ValueError(
+            f"{name} is NaN at {_first(bad)}; fill missing costs, or use +inf to forbid a pair."
+        )
+    bad = M < 0
+    if bad.any():
+        where = _first(bad)
+        raise ValueError(
+            f"{name} must not be negative; got {M[where]} at {where}. Shift the costs "
+            f"({name} - {name}.min() leaves a plain transport plan unchanged) or use +inf to "
+            "forbid a pair."
+        )
+    return M
+
+
+def as_weights(name: str, value: object | None, size: int) -> Array:
+    """Weights of ``size`` points; uniform with total 1 when not given."""
+    if value is None:
+        return np.full(size, 1.0 / size)
+    weights = as_array(name, value, 1)
+    if weights.size != size:
+        side = "rows" if name == "a" else "columns"
+        raise ValueError(
+            f"{name} has {weights.size} weights, but the cost matrix has {size} {side}; "
+            "pass one weight per point (rows belong to a, columns to b)."
+        )
+    bad = ~np.isfinite(weights)
+    if bad.any():
+        raise ValueError(f"{name} is {weights[bad][0]} at {_first(bad)}; weights must be finite.")
+    bad = weights < 0
+    if bad.any():
+        raise ValueError(f"{name} is negative at {_first(bad)} ({weights[bad][0]}); clip it to 0.")
+    if not weights.sum() > 0:
+        raise ValueError(f"{name} is zero everywhere; at least one weight must be positive.")
+    return weights
+
+
+def balance(a: Array, b: Array, precision: np.dtype) -> tuple[Array, Array]:
+    """Give both weight vectors the same total, if they have it up to rounding in ``precision``."""
+    total_a, total_b = float(np.sum(a)), float(np.sum(b))
+    # Rounding n numbers to the input's precision moves their sum by about eps * sqrt(n) at most
+    # in the typical and eps * n in the worst case; 16 leaves room for sums made by the user.
+    slack = 16 * float(np.finfo(precision).eps) * np.sqrt(a.size + b.size) * max(total_a, total_b)
+    if abs(total_a - total_b) > slack:
+        raise ValueError(
+            f"a and b must have the same total mass; got {total_a:.12g} and {total_b:.12g}. "
+            "Normalise them first, e.g. a / a.sum() and b / b.sum()."
+        )
+    return a, b if total_a == total_b else b * (total_a / total_b)
+
+
+def check_forbidden(M: Array, a: Array, b: Array) -> None:
+    """No point with mass may have all of its pairs forbidden."""
+    finite = np.isfinite(M)
+    for name, axis, weights in (("row", 1, a), ("column", 0, b)):
+        lost = ~finite.any(axis=axis) & (weights > 0)
+        if lost.any():
+            where = int(np.flatnonzero(lost)[0])
+            raise ValueError(
+                f"M forbids (+inf) every pair of {name} {where}, which has mass "
+                f"{weights[where]:.6g}; allow at least one pair or set its weight to 0."
+            )
+
+
+def _first(bad: Array) -> Any:
+    where = tuple(int(i[0]) for i in np.nonzero(bad))
+    return where if len(where) > 1 else where[0]

@@ -1,0 +1,55 @@
+"""A shared pool of threads for kernels that release the GIL, safe across threads and forks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+_SERIAL_BELOW = 40_000  # edges; a hand-over to a thread costs about as much as this many
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+
+
+def n_threads() -> int:
+    """How many threads share the blocks: the cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _executor() -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="structot")
+        return _pool
+
+
+def _forget_pool() -> None:
+    # The threads of a pool do not survive a fork: the child starts its own on first use.
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def over_blocks(start: np.ndarray, work: Callable[[int, int], object]) -> list:
+    """Call ``work(first, last)`` on runs of blocks with about equally many edges each.
+
+    Returns the results in block order, so that sums over them do not depend on timing.
+    """
+    blocks, edges = start.size - 1, int(start[-1])
+    threads = n_threads()
+    if threads == 1 or blocks == 1 or edges < _SERIAL_BELOW:
+        return [work(0, blocks)]
+    cuts = np.searchsorted(start, np.linspace(0, edges, threads + 1)[1:-1])
+    bounds = np.unique(np.concatenate([[0], cuts, [blocks]]))
+    runs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    return list(_executor().map(lambda run: work(*run), runs))

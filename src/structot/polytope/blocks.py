@@ -1,0 +1,233 @@
+"""Concave-of-sum functions on disjoint blocks, and everything one sort gives for them.
+
+Notation. F(S) = Σ_b g_b(w(S ∩ b)) over disjoint blocks b of edges; E edges in all, kept in block
+order: edge e is the pair (row[e], col[e]), block b owns ``start[b]:start[b+1]``. Coverage is the
+case of a g that jumps at 0. Edges of no weight are one more block, with g = 0 and a small weight
+for the metric, so that they need no special treatment anywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from structot._checks import as_mask, as_matrix, one_of, positive
+from structot._parallel import over_blocks
+from structot.concave import Concave, ConcaveTable, Step, pack_table
+from structot.polytope import _kernels, _layout, _reference
+from structot.submodular.base import METRICS, Minimizer, Submodular
+
+Array = np.ndarray
+
+# Weight of a zero-cost edge in the metric, relative to the mean weight.
+_FREE_WEIGHT = 1e-2
+
+
+@dataclass
+class Pools:
+    """The outcome of one prox: X, the order of its elements, the pools; memory for the next.
+
+    ``order[start[b]:][:count[b]]`` are the sorted elements of block b; its ``pools[b]`` pools above
+    the floor end at the positions ``pool[start[b]:][:pools[b]]`` of that order.
+    """
+
+    X: Array  # (E,)
+    order: Array  # (E,) int32, positions inside the block
+    count: Array  # (B,) int64
+    pool: Array  # (E,) int32
+    pools: Array  # (B,) int64
+
+    @classmethod
+    def empty(cls, edges: int, blocks: int) -> Pools:
+        return cls(
+            X=np.zeros(edges),
+            order=np.empty(edges, np.int32),
+            count=np.zeros(blocks, np.int64),
+            pool=np.empty(edges, np.int32),
+            pools=np.zeros(blocks, np.int64),
+        )
+
+
+class Blocks(Submodular):
+    """F(S) = Σ_b outer_b · g_b(inner_b · w(S ∩ b)) over disjoint blocks of edges.
+
+    Parameters
+    ----------
+    weights
+        w, shape (n, m); +inf forbids a pair, 0 makes it free.
+    row_group, col_group
+        Number of the group of each row and column; block = (group of row, group of column).
+    concave
+        One function, or one per block in the order (row group, column group).
+    outer, inner
+        Scales per block, in the same order.
+    """
+
+    def __init__(
+        self,
+        weights: Array,
+        row_group: Array,
+        col_group: Array,
+        concave: Concave | list[Concave],
+        outer: Array,
+        inner: Array,
+    ) -> None:
+        self.shape = weights.shape
+        finite = np.isfinite(weights)
+        self.allowed = None if finite.all() else finite
+        row, col, start, used = _layout.block_order(weights, row_group, col_group)
+        free = np.flatnonzero((weights == 0).ravel())
+        self.row, self.col, self.start = _layout.append_block(row, col, start, free, weights)
+        w = _layout.gather(weights, self.row, self.col)
+        if free.size:
+            w[-free.size :] = _FREE_WEIGHT * float(w.mean()) if w.any() else 1.0
+            outer, inner = np.append(outer[used], 0.0), np.append(inner[used], 1.0)
+        else:
+            outer, inner = outer[used], inner[used]
+        self.w = w
+        if isinstance(concave, Concave):
+            self.table: ConcaveTable = pack_table(concave, outer, inner)
+        else:
+            functions = [concave[b] for b in used]
+            if free.size:
+                functions.append(concave[0])
+            self.table = pack_table(functions, outer, inner)
+        totals = np.add.reduceat(w, self.start[:-1]) if w.size else np.zeros(0)
+        if self.table.has_custom:
+            reach: dict[Concave, float] = {}
+            for g, x in zip(self.table.functions, inner * totals, strict=True):
+                reach[g] = max(reach.get(g, 0.0), float(x))
+            for g, x in reach.items():
+                g.check(x)
+        self.totals = totals
+        # Below every secant of the block: what cannot be sold even at the last price ends at 0.
+        self.lowest = self.table.slopes(totals)
+        self._kernels = _reference if self.table.has_custom else _kernels
+        self._packed = self.table if self.table.has_custom else self.table.arrays
+
+    # -- between (n, m) arrays and block order ------------------------------------------------
+
+    def gather(self, P: Array) -> Array:
+        """The entries of an (n, m) array on the edges, in block order."""
+        return _layout.gather(P, self.row, self.col)
+
+    def scatter(self, x: Array, fill: float = 0.0) -> Array:
+        """The (n, m) array with these entries on the edges and ``fill`` on forbidden pairs."""
+        return _layout.scatter(x, self.row, self.col, self.shape, fill)
+
+    def _each(self, kernel: str, *args: object) -> None:
+        function = getattr(self._kernels, kernel)
+        over_blocks(self.start, lambda i, j: function(i, j, self.start, *args))
+
+    # -- the protocol --------------------------------------------------------------------------
+
+    @property
+    def metric(self) -> Array:
+        return self.scatter(self.w, fill=1.0)
+
+    def value(self, mask: Array) -> float:
+        mask = as_mask("mask", mask, self.shape)
+        if self.allowed is not None and mask[~self.allowed].any():
+            return np.inf
+        inside = self.gather(mask.astype(float))
+        blocks = np.flatnonzero(np.add.reduceat(inside, self.start[:-1]) > 0)
+        weight = np.add.reduceat(inside * self.w, self.start[:-1])
+        return float(sum(self.table.value(int(b), weight[b]) for b in blocks))
+
+    def greedy(self, P: Array) -> Array:
+        P = as_matrix("P", P, self.shape)
+        return self.scatter(self.greedy_edges(self.gather(P)), fill=np.inf)
+
+    def greedy_edges(self, x: Array) -> Array:
+        """Edmonds' vertex in block order."""
+        K = np.empty_like(x)
+        self._each("greedy_blocks", self.w, x, self._packed, K)
+        return K
+
+    def prox(
+        self,
+        V: Array,
+        rho: float = 1.0,
+        *,
+        nonnegative: bool = False,
+    ) -> Array:
+        """One sort and pool-adjacent-violators per block, in the metric of the weights w."""
+        V = as_matrix("V", V, self.shape)
+        floor = 0.0 if nonnegative else -np.inf
+        return self.scatter(self.prox_edges(self.gather(V), positive("rho", rho), floor).X)
+
+    def prox_edges(
+        self, v: Array, rho: float, floor: float = -np.inf, last: Pools | None = None
+    ) -> Pools:
+        """The prox in block order, cut at ``floor``; reuses the order and memory of ``last``."""
+        if last is None:
+            last = Pools.empty(v.size, self.start.size - 1)
+        self._each(
+            "prox_blocks",
+            self.w,
+            v,
+            rho,
+            floor,
+            self.lowest,
+            self._packed,
+            last.order,
+            last.count,
+            last.X,
+            last.pool,
+            last.pools,
+        )
+        return last
+
+    def project(self, Z: Array, metric: str = "euclidean") -> Array:
+        one_of("metric", metric, METRICS)
+        z = self.gather(as_matrix("Z", Z, self.shape))
+        if not np.isfinite(z).all():
+            raise ValueError("Z must be finite on every allowed pair.")
+        if metric == "entropy" and not (z > 0).all():
+            raise ValueError("Z must be positive on every allowed pair for metric='entropy'.")
+        return self.scatter(self.project_edges(z, metric), fill=np.inf)
+
+    def project_edges(self, z: Array, metric: str) -> Array:
+        """Projection onto B(F) in block order."""
+        if metric == "cost":
+            return z - self.w * self.prox_edges(z / self.w, 1.0).X
+        K = np.empty_like(z)
+        kernel = "euclidean_blocks" if metric == "euclidean" else "entropy_blocks"
+        self._each(kernel, self.w, z, self._packed, K)
+        return K
+
+    def minimize(self, shift: Array | None = None) -> Minimizer:
+        shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
+        inside = np.zeros(self.w.size, bool)
+        minimum = np.zeros(self.start.size - 1)
+        self._each("minimize_blocks", self.w, self.gather(shift), self._packed, inside, minimum)
+        return Minimizer(self.scatter(inside), float(minimum.sum()))
+
+    def scaled(self, factor: float) -> Blocks:
+        """factor · F, sharing everything but the scales."""
+        twin = copy.copy(self)
+        twin.table = replace(self.table, outer=factor * self.table.outer)
+        twin.lowest = factor * self.lowest
+        twin._packed = twin.table if twin.table.has_custom else twin.table.arrays
+        return twin
+
+    def with_metric(self, d: Array) -> Blocks:
+        """The same coverage function with the metric d (n, m); for coverage functions only.
+
+        Coverage depends on which blocks are touched and not on weights, so that any weights may
+        stand inside g, and with them any metric keeps the one-sort prox.
+        """
+        if not self.is_coverage:
+            raise ValueError("only a coverage function has a fast prox in any metric.")
+        twin = copy.copy(self)
+        twin.w = self.gather(as_matrix("d", d, self.shape))
+        if not ((twin.w > 0) & (twin.w < np.inf)).all():
+            raise ValueError("d must be positive and finite on every allowed pair.")
+        return twin
+
+    @property
+    def is_coverage(self) -> bool:
+        """Whether F pays once per block touched."""
+        return all(isinstance(g, Step) for g in set(self.table.functions))

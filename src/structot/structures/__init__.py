@@ -1,0 +1,8 @@
+"""Structures: what makes pairs belong together. Each is written in one line and adds with ``+``."""
+
+from structot.structures.base import Combination, Structure
+from structot.structures.coverage import Coverage
+from structot.structures.groups import Groups
+from structot.structures.modular import Modular
+
+__all__ = ["Combination", "Coverage", "Groups", "Modular", "Structure"]

@@ -1,0 +1,143 @@
+"""What a submodular function over edges can do: the protocol of structures and solvers.
+
+Notation. F: sets of edges -> R with F(empty) = 0, f its Lovász extension, B(F) the base polytope
+{K : K(A) <= F(A) for all A, K(all) = F(all)}. Arrays over edges have the shape (n, m) of the plan.
+Pairs outside ``allowed`` are no edges: X = 0 and K = +inf there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from structot._checks import as_matrix, one_of, positive
+
+Array = np.ndarray
+
+METRICS = ("euclidean", "cost", "entropy")
+
+
+class Minimizer(NamedTuple):
+    """A set that minimises F(S) + shift(S), and the minimum."""
+
+    mask: Array
+    value: float
+
+
+class Submodular(ABC):
+    """A submodular function F over the edges of one transport problem.
+
+    Only ``value`` must be written. The other methods then work through it (Edmonds' greedy
+    algorithm, the min-norm point) and are overridden where a function has a faster way.
+    """
+
+    shape: tuple[int, int]
+    allowed: Array | None = None
+
+    @abstractmethod
+    def value(self, mask: Array) -> float:
+        """F(S) for a set of edges given as a Boolean array (n, m); +inf with a forbidden pair."""
+
+    @property
+    def metric(self) -> Array:
+        """Weights d > 0 of the function's own metric Σ d (X - V)², in which its prox is fast."""
+        return np.ones(self.shape)
+
+    def greedy(self, P: Array) -> Array:
+        """argmax_{K in B(F)} <K, P>: the vertex of the order in which P falls (Edmonds)."""
+        P = as_matrix("P", P, self.shape)
+        edges = np.flatnonzero(self._edges())
+        order = edges[np.argsort(-P.ravel()[edges], kind="stable")]
+        K = np.full(P.size, np.inf)
+        mask = np.zeros(self.shape, bool)
+        last = 0.0
+        for e in order:
+            mask.ravel()[e] = True
+            now = self.value(mask)
+            K[e] = now - last
+            last = now
+        return K.reshape(self.shape)
+
+    def extension(self, P: Array) -> float:
+        """f(P) = max_{K in B(F)} <K, P>, the Lovász extension; +inf for mass on no edge."""
+        P = as_matrix("P", P, self.shape)
+        if self.allowed is not None and np.any(P[~self.allowed] > 0):
+            return np.inf
+        return inner(P, self.greedy(P))
+
+    def project(self, Z: Array, metric: str = "euclidean") -> Array:
+        """argmin_{K in B(F)} of the distance to Z.
+
+        ``"euclidean"``: Σ (K - Z)²; ``"cost"``: Σ (K - Z)²/d with d = ``self.metric``;
+        ``"entropy"``: Σ K log(K/Z) - K + Z for Z > 0, where the function offers it.
+        """
+        from structot.submodular.min_norm_point import min_norm_point
+
+        one_of("metric", metric, METRICS)
+        if metric == "entropy":
+            raise ValueError(
+                f"metric='entropy': {type(self).__name__} has no entropic projection; "
+                "use metric='euclidean' or 'cost'."
+            )
+        weights = None if metric == "euclidean" else 1.0 / self.metric
+        return min_norm_point(self, as_matrix("Z", Z, self.shape), weights=weights)
+
+    def prox(self, V: Array, rho: float = 1.0, *, nonnegative: bool = False) -> Array:
+        """argmin_X f(X) + rho/2 Σ d (X - V)², with X >= 0 if asked (then it is just cut at 0).
+
+        Moreau's identity: X = V - K/(rho d) with K the projection of rho d V in the metric "cost".
+        """
+        rho = positive("rho", rho)
+        V = as_matrix("V", V, self.shape)
+        d = self.metric
+        X = V - self.project(rho * d * V, "cost") / (rho * d)
+        X = self._on_edges(X)
+        return np.maximum(X, 0.0) if nonnegative else X
+
+    def minimize(self, shift: Array | None = None) -> Minimizer:
+        """argmin_S F(S) + shift(S): the negative entries of the min-norm point of F + shift."""
+        shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
+        K = self.project(-shift, "euclidean") + shift
+        # The minimiser is a level set of K; rounding may blur which, so the best of them is taken.
+        best = Minimizer(np.zeros(self.shape, bool), 0.0)
+        scale = np.abs(K[self._edges()]).max(initial=0.0)
+        for level in (-1e-8 * scale, 0.0, 1e-8 * scale):
+            mask = self._edges() & (level >= K)
+            value = self.value(mask) + float(shift[mask].sum())
+            if value < best.value:
+                best = Minimizer(mask, value)
+        return best
+
+    def excess(self, K: Array) -> float:
+        """How far K is outside B(F): the largest of K(A) - F(A) over A and |K(all) - F(all)|."""
+        edges = self._edges()
+        K = np.where(edges, as_matrix("K", K, self.shape), 0.0)
+        whole = abs(float(K.sum()) - self.value(edges))
+        return max(-self.minimize(-K).value, whole)
+
+    def _edges(self) -> Array:
+        return np.ones(self.shape, bool) if self.allowed is None else self.allowed
+
+    def _on_edges(self, X: Array) -> Array:
+        return X if self.allowed is None else np.where(self.allowed, X, 0.0)
+
+
+class Oracle(Submodular):
+    """F given by a Python function of the mask, normalised so that F(empty) = 0."""
+
+    def __init__(self, function: Callable[[Array], float], shape: tuple[int, int]) -> None:
+        self.shape = shape
+        self._function = function
+        self._empty = float(function(np.zeros(shape, bool)))
+
+    def value(self, mask: Array) -> float:
+        return float(self._function(mask)) - self._empty
+
+
+def inner(P: Array, K: Array) -> float:
+    """<P, K>, where K may be +inf on pairs that carry nothing."""
+    carried = P != 0
+    return float(P[carried] @ K[carried])

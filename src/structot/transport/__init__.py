@@ -1,0 +1,22 @@
+"""Operations on the transport polytope U(a, b) = {P >= 0, P1 = a, P'1 = b}."""
+
+from ._flow import InfeasibleError
+from .affine import MarginalProjection
+from .exact import ExactResult, c_transform, emd
+from .rounding import Split, marginal_error, round_plan, split_rounding
+from .sinkhorn import SinkhornResult, SinkhornStatus, sinkhorn
+
+__all__ = [
+    "ExactResult",
+    "InfeasibleError",
+    "MarginalProjection",
+    "SinkhornResult",
+    "SinkhornStatus",
+    "Split",
+    "c_transform",
+    "emd",
+    "marginal_error",
+    "round_plan",
+    "sinkhorn",
+    "split_rounding",
+]

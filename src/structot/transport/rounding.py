@@ -1,0 +1,182 @@
+"""Rounding a matrix into the transport polytope U(a, b), exactly.
+
+Notation: ``P`` the matrix, ``Q`` = P scaled down until no marginal is exceeded, ``r = a - Q1`` and
+``c = b - Q'1`` the rests, ``T`` the total mass.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _kernels
+from ._flow import InfeasibleError, push_rest
+from ._kernels import BoolArray, FloatArray
+
+_EPS = float(np.finfo(np.float64).eps)
+# Passes of the rank-one rest over the allowed pairs before single paths are searched.
+_SPREADS = 8
+
+
+class Split(NamedTuple):
+    """P rounded = scaled + row_rest column_rest' / sum(row_rest); no rest, nothing to add."""
+
+    scaled: FloatArray
+    row_rest: FloatArray
+    column_rest: FloatArray
+
+
+def marginal_error(P: FloatArray, a: FloatArray, b: FloatArray) -> float:
+    """(|P1 - a|_1 + |P'1 - b|_1) / T, from error-free sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> marginal_error(np.eye(2), np.ones(2), np.array([1.5, 0.5]))
+    0.5
+    """
+    r, c = _kernels.residuals(np.ascontiguousarray(P), a, b)
+    total = float(a.sum())
+    error = float(np.abs(r).sum() + np.abs(c).sum())
+    return error / total if total > 0.0 else error
+
+
+def rounding_limit(a: FloatArray, b: FloatArray) -> float:
+    """L1 error of one marginal that doubles cannot avoid: 4 eps T, and |sum(a) - sum(b)|."""
+    supply, demand = math.fsum(a.tolist()), math.fsum(b.tolist())
+    return 4.0 * _EPS * supply + abs(supply - demand)
+
+
+def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray) -> Split:
+    """Q = diag(x) P diag(y) <= P with Q1 <= a, Q'1 <= b, and the rests r = a - Q1, c = b - Q'1.
+
+    The rows are scaled down first, then the columns [altschuler2017]. The rounded plan is
+    Q + r c' / sum(r); a convex, positively homogeneous f is at most f(Q) + f(r c') / sum(r) there.
+
+    Parameters
+    ----------
+    P
+        Matrix to round, n x m; negative entries are cut off at 0.
+    a, b
+        Marginals, non-negative, with equal totals T.
+
+    Returns
+    -------
+    Split
+        (Q, r, c), all non-negative. Q = P and r = c = 0 when P is in U(a, b) to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Q, r, c = split_rounding(np.eye(2), np.array([0.5, 1.0]), np.array([1.0, 0.5]))
+    >>> Q.diagonal(), r, c
+    (array([0.5, 0.5]), array([0. , 0.5]), array([0.5, 0. ]))
+    """
+    Q = np.array(P, dtype=np.float64, order="C")
+    if Q.min(initial=0.0) < 0.0:
+        np.maximum(Q, 0.0, out=Q)
+    r, c = _kernels.residuals(Q, a, b)
+    if not (np.isfinite(r).all() and np.isfinite(c).all()):
+        raise ValueError(
+            "P, a and b must be finite to be rounded, but a row or column sum is NaN or infinite; "
+            "round the last finite iterate instead."
+        )
+    limit = rounding_limit(a, b)
+    if np.abs(r).sum() <= limit and np.abs(c).sum() <= limit:
+        return Split(Q, np.zeros_like(r), np.zeros_like(c))
+    if (r < 0.0).any():
+        Q *= _shrink(a, r)[:, None]
+        r, c = _kernels.residuals(Q, a, b)
+    if (c < 0.0).any():
+        Q *= _shrink(b, c)
+        r, c = _kernels.residuals(Q, a, b)
+    return Split(Q, np.maximum(r, 0.0), np.maximum(c, 0.0))
+
+
+def _shrink(weights: FloatArray, rest: FloatArray) -> FloatArray:
+    """min(1, weight / sum), where the sum is weight - rest."""
+    scale = np.ones_like(weights)
+    np.divide(weights, weights - rest, out=scale, where=rest < 0.0)
+    return scale
+
+
+def round_plan(
+    P: FloatArray, a: FloatArray, b: FloatArray, allowed: BoolArray | None = None
+) -> FloatArray:
+    """A plan in U(a, b) with |plan - P|_1 <= 2 (|P1 - a|_1 + |P'1 - b|_1) [altschuler2017].
+
+    The marginals are right to 1e-15 T if the totals of a and b agree that well. A P that is in
+    U(a, b) to rounding comes back unchanged.
+
+    With `allowed`, mass of P on forbidden pairs is dropped, and the rest r c' is first spread over
+    the allowed pairs in proportion. What then remains goes along shortest augmenting paths: a row
+    that lacks mass takes some from a column it may use, the former owner of that mass looks for
+    another column, and so on. Such a path exists as long as any feasible plan does, so the search
+    is also the proof of infeasibility when it fails. (The bound above does not hold then: a path
+    may move its mass several times.)
+
+    Parameters
+    ----------
+    P
+        Matrix to round, n x m; negative entries are cut off at 0.
+    a, b
+        Marginals, non-negative, with equal totals T.
+    allowed
+        Boolean n x m; False where no mass may go.
+
+    Returns
+    -------
+    FloatArray
+        The plan, a new array, non-negative; zero where a_i = 0, b_j = 0 or the pair is forbidden.
+
+    Raises
+    ------
+    InfeasibleError
+        If more than rounding errors must use a forbidden pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round_plan(np.diag([0.6, 0.5]), np.array([0.5, 0.5]), np.array([0.75, 0.25]))
+    array([[0.5 , 0.  ],
+           [0.25, 0.25]])
+    """
+    if allowed is not None and not allowed.all():
+        return _round_allowed(np.where(allowed, P, 0.0), a, b, np.ascontiguousarray(allowed))
+    Q, r, c = split_rounding(P, a, b)
+    return _add_rest(Q, r, c)
+
+
+def _add_rest(Q: FloatArray, r: FloatArray, c: FloatArray) -> FloatArray:
+    """Q + r c' / T_rest, in place; the larger total as divisor never exceeds a marginal."""
+    total = max(r.sum(), c.sum())
+    if total > 0.0:
+        _kernels.add_outer(Q, r, c, 1.0 / total)
+    return Q
+
+
+def _round_allowed(P: FloatArray, a: FloatArray, b: FloatArray, allowed: BoolArray) -> FloatArray:
+    Q, r, c = split_rounding(P, a, b)
+    if allowed[np.ix_(r > 0.0, c > 0.0)].all():
+        return _add_rest(Q, r, c)
+    for _ in range(_SPREADS):
+        total = max(r.sum(), c.sum())
+        # Restricted to allowed pairs the rank-one rest stays within r and c: still a lower part.
+        Q += np.where(allowed, (r / total)[:, None] * c, 0.0) if total > 0.0 else 0.0
+        r, c = (np.maximum(rest, 0.0) for rest in _kernels.residuals(Q, a, b))
+        if r.sum() > 0.5 * total:
+            break
+    for _ in range(2):  # the second time for what the first lost to rounding
+        push_rest(Q, allowed, r, c)
+        left = min(r.sum(), c.sum())
+        r, c = (np.maximum(rest, 0.0) for rest in _kernels.residuals(Q, a, b))
+    # Totals of parts of a and b that should agree do so only up to a rounding error per weight.
+    if left > _EPS * (a.shape[0] + b.shape[0]) * a.sum():
+        raise InfeasibleError(
+            f"allowed leaves no plan with the marginals a and b: {left:.3g} of the total mass "
+            f"{a.sum():.3g} would have to use a forbidden pair; allow more pairs (a finite cost) "
+            "or change the weights."
+        )
+    return Q
