@@ -1,0 +1,46 @@
+"""Solvers, by name in `solve(method=...)` or as objects with options."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from structot.solvers.base import Solver
+    from structot.solvers.exact import Exact
+    from structot.solvers.linear_program import LinearProgram
+    from structot.solvers.mirror_descent import MirrorDescent
+    from structot.solvers.mirror_prox import MirrorProx, SaddleMirrorDescent
+    from structot.solvers.newton import Newton
+    from structot.solvers.solve import ConvergenceWarning
+    from structot.solvers.splitting import Splitting
+
+__all__ = [
+    "ConvergenceWarning",
+    "Exact",
+    "LinearProgram",
+    "MirrorDescent",
+    "MirrorProx",
+    "Newton",
+    "SaddleMirrorDescent",
+    "Solver",
+    "Splitting",
+]
+
+_HOME = {
+    "ConvergenceWarning": "solve",
+    "Exact": "exact",
+    "LinearProgram": "linear_program",
+    "MirrorDescent": "mirror_descent",
+    "MirrorProx": "mirror_prox",
+    "Newton": "newton",
+    "SaddleMirrorDescent": "mirror_prox",
+    "Solver": "base",
+    "Splitting": "splitting",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -95,9 +95,9 @@ class Groups(Structure):
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", {show(self.target)}"
-        concave = self.concave if isinstance(self.concave, Concave) else "<per block>"
+        concave = repr(self.concave) if isinstance(self.concave, Concave) else "<per block>"
         units = "" if self.units == "cost" else f", units={self.units!r}"
-        return f"Groups({show(self.source)}{target}, concave={concave!r}{units})"
+        return f"Groups({show(self.source)}{target}, concave={concave}{units})"
 
 
 def block_totals(M: Array, rows: Array, cols: Array, shape: tuple[int, int]) -> Array:

@@ -1,0 +1,55 @@
+"""Where a solver may begin: an earlier plan, potentials, or result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structot import _checks
+from structot.problem import Problem
+from structot.result import Result
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Start:
+    """A plan in U(a, b) and potentials to begin from; None where nothing is known."""
+
+    plan: Array | None = None
+    potentials: tuple[Array, Array] | None = None
+
+    @classmethod
+    def of(cls, init: object, problem: Problem) -> Start:
+        """From what a user may pass as ``init``: a plan, potentials (u, v), a `Result`, or None."""
+        if init is None:
+            return cls()
+        if isinstance(init, Result):
+            return cls(_plan(init.plan, problem), _potentials(init.potentials, problem))
+        if isinstance(init, tuple):
+            return cls(potentials=_potentials(init, problem))
+        return cls(plan=_plan(init, problem))
+
+
+def _plan(value: object, problem: Problem) -> Array:
+    from structot.transport import round_plan
+
+    P = _checks.as_matrix("init", value, problem.shape)
+    if not (np.isfinite(P) & (P >= 0)).all():
+        raise ValueError("init must be a plan with finite entries, none negative.")
+    return round_plan(P, problem.a, problem.b, allowed=problem.function.allowed)
+
+
+def _potentials(value: tuple, problem: Problem) -> tuple[Array, Array]:
+    if len(value) != 2:
+        raise ValueError(
+            f"init must be a plan (n, m), potentials (u, v), or a Result; got {len(value)} arrays."
+        )
+    pair = []
+    for name, x, size in zip("uv", value, problem.shape, strict=True):
+        x = _checks.as_array(f"init potential {name}", x, 1)
+        if x.size != size or not np.isfinite(x).all():
+            raise ValueError(f"init potential {name} must hold {size} finite numbers.")
+        pair.append(x)
+    return pair[0], pair[1]

@@ -1,0 +1,29 @@
+"""What a solver is: options, a reason to refuse a problem, and a generator of certified steps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from structot.problem import Problem
+from structot.solvers._loop import Step
+from structot.solvers._start import Start
+
+
+class Solver(ABC):
+    """A method of solution; its options are the fields of the (frozen dataclass) subclass.
+
+    A solver never checks input and never decides when to stop: it yields one item per iteration,
+    a `Step` when it has something to prove and None otherwise, for as long as it can improve.
+    """
+
+    name: ClassVar[str]
+
+    def objection(self, problem: Problem) -> str | None:
+        """Why this method cannot solve this problem, as the end of a sentence, or None."""
+        return "it cannot handle reg > 0; use method='newton'" if problem.reg > 0 else None
+
+    @abstractmethod
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
+        """The iterations, one item each."""

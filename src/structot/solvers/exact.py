@@ -1,0 +1,34 @@
+"""Modular F: the network simplex, which proves its own answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from structot.certificate import Dual
+from structot.problem import Problem
+from structot.solvers._loop import Step
+from structot.solvers._start import Start
+from structot.solvers.base import Solver
+from structot.transport import emd
+
+
+@dataclass(frozen=True)
+class Exact(Solver):
+    """min_{P in U(a,b)} <P, C> by the network simplex of POT, for modular F."""
+
+    name: ClassVar[str] = "exact"
+
+    def objection(self, problem: Problem) -> str | None:
+        if problem.layers:
+            return "it needs a modular function; use method='auto' for structured costs"
+        return super().objection(problem)
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        cost = problem.linear
+        assert cost is not None
+        answer = emd(cost, problem.a, problem.b)
+        u, v = answer.potentials
+        bound = float(problem.a @ u + problem.b @ v)
+        yield Step(answer.value, lambda: answer.plan, bound, lambda: Dual(u, v, cost, bound))

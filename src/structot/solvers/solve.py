@@ -1,0 +1,176 @@
+"""The front verb: check, choose, run, warn at most once."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from structot import _checks
+from structot.polytope.blocks import Blocks
+from structot.problem import Problem
+from structot.result import Result
+from structot.solvers._loop import Limits, State, run
+from structot.solvers._start import Start
+from structot.solvers.base import Solver
+from structot.structures.base import Structure
+
+# Method name -> (module, class). A module is imported when its method is first used.
+_SOLVERS = {
+    "newton": ("newton", "Newton"),
+    "splitting": ("splitting", "Splitting"),
+    "mirror_descent": ("mirror_descent", "MirrorDescent"),
+    "saddle_mirror_descent": ("mirror_prox", "SaddleMirrorDescent"),
+    "mirror_prox": ("mirror_prox", "MirrorProx"),
+    "linear_program": ("linear_program", "LinearProgram"),
+    "exact": ("exact", "Exact"),
+}
+METHODS = ("auto", *_SOLVERS)
+
+
+class ConvergenceWarning(UserWarning):
+    """The certified gap is larger than the tolerance; the answer is returned with its true gap."""
+
+
+def solve(
+    M: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    structure: Structure | None = None,
+    reg: float = 0.0,
+    method: str | Solver = "auto",
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    init: Any = None,
+    callback: Callable[[State], bool | None] | None = None,
+    progress: bool = False,
+) -> Result:
+    """min_{P in U(a,b)} f(P) + reg · entropy(P), with a proof of how good the answer is.
+
+    Parameters
+    ----------
+    M
+        Ground cost, shape (n, m), entries in [0, +inf]; +inf forbids a pair.
+    a, b
+        Weights of the source and target points, equal totals; uniform by default.
+    structure
+        What makes pairs belong together, e.g. ``sot.Groups(ys, yt)``; None is plain transport.
+    reg
+        Weight of the entropy term; with ``structure=None`` this is Sinkhorn's problem.
+    method
+        "auto", "newton", "splitting", "mirror_descent", "saddle_mirror_descent", "mirror_prox",
+        "linear_program", "exact", or a solver with options, e.g. ``sot.solvers.MirrorProx(step=3)``.
+    tol
+        Certified relative gap at which to stop, the only stopping rule.
+    max_iter, time_limit
+        Limits in iterations and seconds; the best certified answer so far is returned.
+    init
+        A plan, potentials (u, v) or an earlier `Result` to start from.
+    callback
+        Called with the state after each iteration; a true return value stops.
+    progress
+        Show a live line with iteration, value, bound and gap (on a terminal only).
+
+    Returns
+    -------
+    Result
+        The plan, its value, the lower bound, the gap, and how it went.
+
+    Examples
+    --------
+    >>> import numpy as np, structot as sot
+    >>> X, Y = np.array([[0.0], [1.0], [5.0]]), np.array([[0.5], [4.0], [6.0]])
+    >>> groups = sot.Groups(["low", "low", "high"], ["low", "high", "high"])
+    >>> sot.solve(abs(X - Y.T), structure=groups).converged
+    True
+    """
+    problem = Problem.of(M, a, b, structure=structure, reg=reg)
+    limits = Limits(
+        tol=_checks.nonnegative("tol", tol),
+        max_iter=None if max_iter is None else _checks.count("max_iter", max_iter),
+        time_limit=None if time_limit is None else _checks.positive("time_limit", time_limit),
+    )
+    solver = _choose(method, problem)
+    start = Start.of(init, problem)
+    result = run(problem, solver.steps(problem, start), solver.name, limits, callback, progress)
+    if not result.converged:
+        warnings.warn(
+            f"{result.status} Gap {result.gap:.1e}, asked for {limits.tol:.1e} "
+            f"(method {result.method!r}, {result.n_iter} iterations).",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def solve_sample(
+    X: Any, Y: Any, a: Any = None, b: Any = None, *, metric: Any = "sqeuclidean", **options: Any
+) -> Result:
+    """`solve` with the cost M_ij = metric(X_i, Y_j) between two samples.
+
+    Parameters
+    ----------
+    X, Y
+        Points, shapes (n, d) and (m, d).
+    a, b
+        Their weights; uniform by default.
+    metric
+        Any metric of `scipy.spatial.distance.cdist`, by name or as a function.
+    **options
+        As in `solve`.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> sot.solve_sample([[0.0], [1.0]], [[1.0], [3.0]]).value
+    2.5
+    """
+    from scipy.spatial.distance import cdist
+
+    X, Y = _points("X", X), _points("Y", Y)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(
+            f"X and Y must have equally many features; got {X.shape[1]} and {Y.shape[1]}."
+        )
+    try:
+        M = cdist(X, Y, metric)
+    except ValueError as error:
+        raise ValueError(f"metric={metric!r} does not work: {error}") from None
+    return solve(M, a, b, **options)
+
+
+def _points(name: str, value: Any) -> Any:
+    array = _checks.as_array(name, value, 2)
+    return array
+
+
+def _choose(method: str | Solver, problem: Problem) -> Solver:
+    if isinstance(method, Solver):
+        solver = method
+    else:
+        name = _checks.one_of("method", method, METHODS)
+        solver = make_solver(_automatic(problem) if name == "auto" else name)
+    objection = solver.objection(problem)
+    if objection:
+        raise ValueError(f"method={solver.name!r} does not fit this problem: {objection}.")
+    return solver
+
+
+def _automatic(problem: Problem) -> str:
+    """The fastest method that is sure to work."""
+    if problem.reg > 0:
+        return "newton"
+    if not problem.layers:
+        return "exact"
+    if len(problem.layers) == 1 and isinstance(problem.layers[0], Blocks):
+        return "newton"
+    return "splitting"
+
+
+def make_solver(name: str) -> Solver:
+    """The solver of this name with its default options."""
+    module, cls = _SOLVERS[name]
+    return getattr(importlib.import_module(f"structot.solvers.{module}"), cls)()

@@ -1,0 +1,71 @@
+"""Synthetic problems: sizes, balance, seeds, and the geometry that makes plain transport mix."""
+
+import numpy as np
+import ot
+import pytest
+
+from structot.datasets import clusters, two_moons
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "K", "L"), [(100, None, 3, None), (60, 110, 5, 7), (1, 1, 1, 1)]
+)
+def test_sizes_and_balance(n, m, K, L):
+    problem = clusters(n, m, K, n_target_classes=L, dimension=3)
+    m, L = m or n, L or K
+    assert problem.X.shape == (n, 3)
+    assert problem.Y.shape == (m, 3)
+    for labels, size in ((problem.source_labels, K), (problem.target_labels, L)):
+        counts = np.bincount(labels)
+        assert counts.size == size
+        assert np.ptp(counts) <= 1
+        assert np.all(np.diff(labels) >= 0)
+
+
+def test_seed_decides_everything():
+    first, again, other = clusters(20, seed=1), clusters(20, seed=1), clusters(20, seed=2)
+    assert np.array_equal(first.X, again.X)
+    assert np.array_equal(first.Y, again.Y)
+    assert not np.array_equal(first.X, other.X)
+
+
+def test_plain_transport_mixes_classes_and_blocks_have_the_promised_cost():
+    problem = clusters(100)
+    weight = np.full(100, 0.01)
+    P = ot.emd(weight, weight, problem.cost)
+    same = problem.source_labels[:, None] == problem.target_labels[None, :]
+    assert 0.4 < P[same].sum() < 0.7
+    K = np.eye(3)[problem.source_labels]
+    L = np.eye(3)[problem.target_labels]
+    totals = K.T @ problem.cost @ L
+    assert 1e4 < totals.min() < totals.max() < 2e5
+
+
+def test_shift_leaves_the_plain_plan_alone():
+    near, far = clusters(30, shift=0.0), clusters(30, shift=9.0)
+    weight = np.full(30, 1 / 30)
+    plans = [ot.emd(weight, weight, problem.cost) for problem in (near, far)]
+    np.testing.assert_allclose(*plans, atol=1e-12)
+
+
+def test_moons_without_noise_lie_on_their_circles():
+    problem = two_moons(9, 13, noise=0.0)
+    np.testing.assert_allclose(np.hypot(*problem.X.T), 1.0)
+    np.testing.assert_allclose(np.hypot(*(problem.Y - [1.0, 0.5]).T), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: clusters(0), "n is 0"),
+        (lambda: clusters(5, 2, 3), "n_target_classes is 3"),
+        (lambda: clusters(5, n_classes=0), "n_classes is 0"),
+        (lambda: clusters(5, dimension=1), "dimension is 1"),
+        (lambda: clusters(5, spread=-1.0), "spread is -1"),
+        (lambda: clusters(5, separation=float("nan")), "separation is nan"),
+        (lambda: two_moons(5, noise=-0.1), "noise is -0.1"),
+    ],
+)
+def test_bad_input_names_the_argument(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()
