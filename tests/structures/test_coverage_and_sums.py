@@ -15,12 +15,16 @@ from structot.submodular import Linear, Sum
 
 Array = np.ndarray
 
-rng = np.random.default_rng(0)
-M = rng.uniform(0.1, 2.0, (4, 3))
+M = np.random.default_rng(0).uniform(0.1, 2.0, (4, 3))
 ROWS, COLS = np.array([0, 1, 0, 1]), np.array([0, 0, 1])
 BLOCKS = [
     np.ix_(*pair) for pair in (([0, 2], [0, 1]), ([0, 2], [2]), ([1, 3], [0, 1]), ([1, 3], [2]))
 ]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(1)
 
 
 # --------------------------------------------------------------------------------------- coverage
@@ -56,7 +60,7 @@ def test_coverage_counts_free_pairs_and_not_forbidden_ones() -> None:
 
 
 @pytest.mark.parametrize("rho", [0.3, 2.0])
-def test_prox_of_coverage_is_a_cap(rho: float) -> None:
+def test_prox_of_coverage_is_a_cap(rng, rho: float) -> None:
     """min c·max(X) + rho/2 |X - V|²: X = min(V, t) with rho Σ (V - t)₊ = c."""
     V = rng.normal(size=(3, 4))
     X = Coverage([0, 0, 0], np.zeros(4), 1.5).bind(np.ones((3, 4))).prox(V, rho)
@@ -104,7 +108,7 @@ def test_bad_coverage(build, message: str) -> None:
 # ---------------------------------------------------------------------------------------- modular
 
 
-def test_modular_is_the_cost() -> None:
+def test_modular_is_the_cost(rng) -> None:
     F = Modular().bind(M)
     assert isinstance(F, Linear)
     P = rng.uniform(size=M.shape)
@@ -128,7 +132,7 @@ def test_bad_modular() -> None:
 # -------------------------------------------------------------------------------- sums, scalings
 
 
-def test_sums_add_and_factors_scale() -> None:
+def test_sums_add_and_factors_scale(rng) -> None:
     a, b, c = Modular(), Groups(ROWS, COLS, Sqrt()), Coverage(ROWS, COLS, 0.3)
     F = (a + 2 * b + c * 0.5).bind(M)
     assert isinstance(F, Sum)
@@ -141,7 +145,7 @@ def test_sums_add_and_factors_scale() -> None:
         assert F.value(mask) == pytest.approx(np.dot([1, 2, 0.5], parts))
 
 
-def test_factors_multiply_through_nested_sums() -> None:
+def test_factors_multiply_through_nested_sums(rng) -> None:
     a, b = Modular(), Groups(ROWS, COLS, Sqrt())
     nested = 2.0 * (a + 3.0 * (b + a))
     assert isinstance(nested, Combination)
@@ -164,7 +168,7 @@ def test_one_layer_stays_a_fast_one() -> None:
     assert isinstance((3.0 * Modular()).bind(M), Linear)
 
 
-def test_scaling_equals_scaling_the_price() -> None:
+def test_scaling_equals_scaling_the_price(rng) -> None:
     V = rng.normal(size=M.shape)
     scaled, dear = (3 * Coverage(ROWS, COLS, 0.5)).bind(M), Coverage(ROWS, COLS, 1.5).bind(M)
     np.testing.assert_allclose(scaled.prox(V, 2.0), dear.prox(V, 2.0), atol=1e-14)
@@ -178,12 +182,15 @@ def test_scaling_equals_scaling_the_price() -> None:
     assert (base.project(V) == before).all()
 
 
-def test_scaled_groups_skip_with_the_scaled_slope() -> None:
+def test_scaled_groups_skip_with_the_scaled_slope(rng) -> None:
     """f scaled by c with rho is f with rho/c: also where elements end at zero unsorted."""
-    V = rng.normal(0.5, 1, M.shape)
-    F, G = (4.0 * Groups(ROWS, COLS)).bind(M), Groups(ROWS, COLS).bind(M)
-    cut = F.prox(V, 2.0, nonnegative=True)
-    np.testing.assert_allclose(cut, G.prox(V, 0.5, nonnegative=True), atol=1e-13)
+    V = rng.uniform(0, 1, M.shape)
+    for factor in (4.0, 0.25):
+        F, G = (factor * Groups(ROWS, COLS)).bind(M), Groups(ROWS, COLS).bind(M)
+        cut = F.prox(V, 8.0, nonnegative=True)
+        expected = G.prox(V, 8.0 / factor, nonnegative=True)
+        np.testing.assert_allclose(cut, expected, atol=1e-13)
+        assert cut.any()
 
 
 def test_bad_operands() -> None:

@@ -164,6 +164,22 @@ def test_per_block_functions_with_free_and_forbidden_pairs() -> None:
     assert F.greedy(np.zeros(M.shape))[np.isfinite(cost)].sum() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("free", [False, True])
+def test_blocks_without_edges_do_not_shift_the_units(free: bool) -> None:
+    cost = M.copy()
+    cost[:2, 0] = np.inf  # the whole block (0, 0)
+    if free:
+        cost[3, 1] = 0.0
+    rows, cols = np.array([0, 0, 1, 1]), np.array([0, 1, 1])
+    F = Groups(rows, cols, ThresholdSqrt(0.3, 0.1), units="block").bind(cost)
+    expected = tabulate_groups(cost, rows, cols, ThresholdSqrt(0.3, 0.1), "block")
+    assert tabulate(F.value, np.isfinite(cost)).values == pytest.approx(expected.values)
+    vertex = F.greedy(-np.arange(12.0).reshape(4, 3))
+    chain = np.cumsum(1 << np.arange(expected.edges.size))
+    gains = np.diff(expected.values[chain], prepend=0.0)
+    assert expected.flat(vertex) == pytest.approx(gains, abs=1e-13)
+
+
 def test_per_block_function_may_be_written_in_python() -> None:
     F = Groups([0, 0, 1, 1], [0, 0, 0], lambda k, l: lambda x: x / (1 + k + x)).bind(M)
     x, y = M[:2].sum(), M[2:].sum()
@@ -183,11 +199,13 @@ def test_default_function_and_own_groups() -> None:
 def test_every_pair_its_own_block_is_modular(units: str) -> None:
     """F(S) = Σ g(M_ij); in units of the block g(1) M_ij. The order of labels must not matter."""
     labels = ["q", None, "b", "a"], [2, 0, 1]
-    F = Groups(*labels, Sqrt(), units=units).bind(M)
+    cost = M.copy()
+    cost[0, 0], cost[1, 2] = 0.0, np.inf
+    F = Groups(*labels, Sqrt(), units=units).bind(cost)
     assert isinstance(F, LinearFunction)
-    assert F.greedy(M) == pytest.approx(np.sqrt(M) if units == "cost" else M)
+    assert F.greedy(M) == pytest.approx(np.sqrt(cost) if units == "cost" else cost)
     # One function per block takes the general path and must agree.
-    G = Groups(*labels, lambda k, l: Sqrt(), units=units).bind(M)
+    G = Groups(*labels, lambda k, l: Sqrt(), units=units).bind(cost)
     assert G.greedy(M) == pytest.approx(F.greedy(M))
     with pytest.raises(ValueError, match="not concave"):
         Groups(None, None, lambda x: x**2).bind(M)
