@@ -190,6 +190,37 @@ def greedy_blocks(first, last, start, w, P, table, K):
 
 
 @njit(cache=True, nogil=True)
+def extension_blocks(first, last, start, w, P, table, order, count):
+    """f(P) for P >= 0 over some blocks; only positive entries are sorted, from the last order on.
+
+    Zeros add nothing, whatever their order.
+    """
+    kind, offset, params, outer, inner = table
+    longest = 0
+    for b in range(first, last):
+        longest = max(longest, start[b + 1] - start[b])
+    spare = np.empty(longest, np.int32)
+    seen = np.zeros(longest, np.uint8)
+    value = 0.0
+    for b in range(first, last):
+        s, size = start[b], start[b + 1] - start[b]
+        sequence = order[s : s + size]
+        point = P[s : s + size]
+        length = _candidates(point, 0.0, sequence, count[b], seen[:size])
+        sort_descending(point, sequence[:length], spare[:length])
+        count[b] = length
+        cumulative = 0.0
+        for k in range(length):
+            e = sequence[k]
+            h = w[s + e]
+            value += (
+                point[e] * h * block_secant(kind, offset, params, outer, inner, b, cumulative, h)
+            )
+            cumulative += h
+    return value
+
+
+@njit(cache=True, nogil=True)
 def entropy_blocks(first, last, start, w, Z, table, K):
     """K = argmin over the base polytope of sum K log(K/Z) - K + Z, for Z > 0.
 

@@ -16,7 +16,7 @@ Array = np.ndarray
 
 def _secants(table: ConcaveTable, b: int, weights: Array, base: float = 0.0) -> Array:
     """Slopes of g_b along the steps of ``weights``, starting at weight ``base``."""
-    before = base + np.concatenate([[0.0], np.cumsum(weights[:-1])])
+    before = base + np.concatenate([[0.0], np.cumsum(weights[:-1])])[: weights.size]
     return table.secant(b, before, weights)
 
 
@@ -52,6 +52,20 @@ def greedy_blocks(first, last, start, w, P, table, K):
         order = np.argsort(-P[block], kind="stable")
         weights = w[block][order]
         K[block][order] = weights * _secants(table, b, weights)
+
+
+def extension_blocks(first, last, start, w, P, table, order, count):
+    """f(P) for P >= 0, by Edmonds' greedy algorithm on the positive entries."""
+    value = 0.0
+    for b in range(first, last):
+        block = slice(start[b], start[b + 1])
+        used = np.flatnonzero(P[block] > 0)
+        sequence = used[np.argsort(-P[block][used], kind="stable")]
+        order[block][: sequence.size] = sequence
+        count[b] = sequence.size
+        weights = w[block][sequence]
+        value += float(P[block][sequence] @ (weights * _secants(table, b, weights)))
+    return value
 
 
 def entropy_blocks(first, last, start, w, Z, table, K):

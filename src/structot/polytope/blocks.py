@@ -117,9 +117,9 @@ class Blocks(Submodular):
         """The (n, m) array with these entries on the edges and ``fill`` on forbidden pairs."""
         return _layout.scatter(x, self.row, self.col, self.shape, fill)
 
-    def _each(self, kernel: str, *args: object) -> None:
+    def _each(self, kernel: str, *args: object) -> list:
         function = getattr(self._kernels, kernel)
-        over_blocks(self.start, lambda i, j: function(i, j, self.start, *args))
+        return over_blocks(self.start, lambda i, j: function(i, j, self.start, *args))
 
     # -- the protocol --------------------------------------------------------------------------
 
@@ -145,6 +145,21 @@ class Blocks(Submodular):
         K = np.empty_like(x)
         self._each("greedy_blocks", self.w, x, self._packed, K)
         return K
+
+    def extension(self, P: Array) -> float:
+        P = as_matrix("P", P, self.shape)
+        if self.allowed is not None and np.any(P[~self.allowed] > 0):
+            return np.inf
+        return self.extension_edges(self.gather(P))
+
+    def extension_edges(self, x: Array, last: Pools | None = None) -> float:
+        """f in block order; ``last`` lends its order and memory."""
+        if x.size and x.min() < 0:
+            return float(x @ self.greedy_edges(x))
+        if last is None:
+            last = Pools.empty(x.size, self.start.size - 1)
+        args = (self.w, x, self._packed, last.order, last.count)
+        return float(sum(self._each("extension_blocks", *args)))
 
     def prox(
         self,

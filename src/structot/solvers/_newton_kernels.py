@@ -1,4 +1,4 @@
-"""Compiled parts of the Newton methods: the point of the prox, its marginals, its pool matrix.
+"""Compiled parts of the Newton method: the point of the prox, marginals, the pool matrix, bounds.
 
 Notation as in `polytope/_kernels.py`; z = p ⊕ q, C a linear cost beside the layer (may be empty).
 A pool B is a set of edges that share one value; c_B counts its edges per row and column.
@@ -10,13 +10,15 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def shift_point(first, last, start, row, col, w, Y, C, p, q, rho, V):
-    """V = Y + (p ⊕ q - C) / (rho w) on the edges of some blocks."""
-    linear = C.size > 0
+    """V = Y + (p ⊕ q - C) / (rho w) on the edges of some blocks; Y may be empty (zero)."""
+    linear, centred = C.size > 0, Y.size > 0
     for e in range(start[first], start[last]):
         z = p[row[e]] + q[col[e]]
         if linear:
             z -= C[e]
-        V[e] = Y[e] + z / (rho * w[e])
+        V[e] = z / (rho * w[e])
+        if centred:
+            V[e] += Y[e]
 
 
 @njit(cache=True, nogil=True)
@@ -43,11 +45,11 @@ def marginals(first, last, start, row, col, w, Y, order, pool, pools, X, n, m):
 
 
 @njit(cache=True, nogil=True)
-def count_pools(first, last, start, pool, pools):
-    """Number of pools, and twice the number of their edges (at least the entries of c_B)."""
+def count_pools(start, pool, pools):
+    """Number of pools, and twice the number of their edges (at least the entries of all c_B)."""
     number = 0
     entries = 0
-    for b in range(first, last):
+    for b in range(start.size - 1):
         number += pools[b]
         if pools[b]:
             entries += 2 * pool[start[b] + pools[b] - 1]
@@ -55,15 +57,13 @@ def count_pools(first, last, start, pool, pools):
 
 
 @njit(cache=True, nogil=True)
-def pool_matrix(
-    first, last, start, row, col, w, order, pool, pools, n, m, indptr, indices, data, weight
-):
+def pool_matrix(start, row, col, w, order, pool, pools, n, m, indptr, indices, data, weight):
     """The rows c_B in CSR form, and w(B); returns the number of entries."""
     count = np.zeros(n + m)
     position = 0
     t = 0
     indptr[0] = 0
-    for b in range(first, last):
+    for b in range(start.size - 1):
         s = start[b]
         low = 0
         for r in range(pools[b]):
@@ -94,8 +94,8 @@ def pool_matrix(
 
 
 @njit(cache=True, nogil=True)
-def dense_hessian(indptr, indices, data, theta, H):
-    """H += Σ_B theta_B c_B c_Bᵀ (lower triangle)."""
+def add_pools(indptr, indices, data, theta, H):
+    """H += Σ_B theta_B c_B c_Bᵀ, lower triangle."""
     for t in range(theta.size):
         for k in range(indptr[t], indptr[t + 1]):
             i = indices[k]
@@ -104,3 +104,63 @@ def dense_hessian(indptr, indices, data, theta, H):
                 j = indices[r]
                 if j <= i:
                     H[i, j] += x * data[r]
+
+
+@njit(cache=True, nogil=True)
+def add_singles(row, col, w, X, active, factor, n, H):
+    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e, over all edges or those with X > 0 only."""
+    for e in range(row.size):
+        if active and X[e] <= 0.0:
+            continue
+        i, j = row[e], n + col[e]
+        x = factor / w[e]
+        H[i, i] += x
+        H[j, j] += x
+        H[j, i] += x
+
+
+@njit(cache=True, nogil=True)
+def repair(start, row, col, w, order, pool, pools, X, d, n, share, rho, level, out):
+    """out = max(0, X + change), the change that a step d of the mixed model makes on active edges.
+
+    ``level`` holds c_B · d / (rho w(B)) per pool, the answer of unbroken pools; its part is
+    1 - share. The other part is that of edges that move alone, (d_i + d_j) / (rho w).
+    """
+    for e in range(X.size):
+        out[e] = 0.0
+    t = 0
+    for b in range(start.size - 1):
+        s = start[b]
+        low = 0
+        for r in range(pools[b]):
+            high = pool[s + r]
+            for k in range(low, high):
+                e = s + order[s + k]
+                alone = (d[row[e]] + d[n + col[e]]) / (rho * w[e])
+                out[e] = max(0.0, X[e] + (1.0 - share) * level[t] + share * alone)
+            t += 1
+            low = high
+
+
+@njit(cache=True, nogil=True)
+def bound_potentials(row, col, w, Y, X, p, q, rho):
+    """c-transform of K = p ⊕ q + rho w (Y - X) on the edges, from u = p; Y may be empty (zero).
+
+    Returns u, v with u ⊕ v <= K; +inf for a point without edges.
+    """
+    n, m = p.size, q.size
+    centred = Y.size > 0
+    v = np.full(m, np.inf)
+    for e in range(row.size):
+        change = -X[e]
+        if centred:
+            change += Y[e]
+        v[col[e]] = min(v[col[e]], q[col[e]] + rho * w[e] * change)
+    u = np.full(n, np.inf)
+    for e in range(row.size):
+        change = -X[e]
+        if centred:
+            change += Y[e]
+        i, j = row[e], col[e]
+        u[i] = min(u[i], p[i] + q[j] - v[j] + rho * w[e] * change)
+    return u, v

@@ -1,0 +1,155 @@
+"""What the paper's three algorithms share: mirror steps, averages, and when to certify.
+
+Notation. P in U(a, b) the plan with total T, K in B(F) the cost, η the step size of one iteration,
+KL(P | Q) = Σ P log(P/Q) - P + Q. Outside this file K is +inf on forbidden pairs; inside it is 0
+there, so that it can be averaged, and log P = -inf keeps these pairs empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from structot import _checks
+from structot.certificate import dual_by_exact_transport, dual_from_cost
+from structot.problem import Problem
+from structot.solvers._loop import Step
+from structot.solvers.base import Solver
+from structot.submodular.base import Submodular
+from structot.transport import SinkhornStatus, round_plan, sinkhorn
+
+Array = np.ndarray
+
+SCHEDULES = ("constant", "sqrt")
+# Share of the independent plan in a given first plan: multiplicative steps never leave a zero.
+_SPREAD = 1e-2
+# Sinkhorn may leave this part of the certified gap as an error of the marginals, in [low, high].
+_SLOPPINESS, _FINEST, _COARSEST = 0.02, 1e-10, 2e-3
+_SINKHORN_SWEEPS = 200
+# Certificates at 1, 2, 4, ... then this factor apart; exact transport when t has doubled.
+_CERTIFY_FACTOR = 1.15
+
+
+@dataclass(frozen=True)
+class MirrorSolver(Solver):
+    """The options that the three algorithms share."""
+
+    step: float | None = None
+    schedule: str = "constant"
+    seed: int = 0
+    automatic: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if self.step is not None:
+            _checks.positive("step", self.step)
+        _checks.one_of("schedule", self.schedule, SCHEDULES)
+        _checks.count("seed", self.seed, least=0)
+
+    def rate(self, t: int) -> float:
+        """The step of iteration t = 1, 2, ..., in the method's own unit."""
+        step = self.automatic if self.step is None else self.step
+        return step / np.sqrt(t) if self.schedule == "sqrt" else step
+
+
+def on_edges(function: Submodular, K: Array) -> Array:
+    """K with 0 instead of +inf on forbidden pairs."""
+    return K if function.allowed is None else np.where(function.allowed, K, 0.0)
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A plan, its logarithm, and the row potentials of all mirror steps that led to it."""
+
+    plan: Array
+    log_plan: Array
+    rows: Array
+    last: tuple[Array, Array] | None = None
+
+    @classmethod
+    def first(cls, problem: Problem, plan: Array | None) -> Iterate:
+        """The independent plan a bᵀ/T, or the given one with a little of it mixed in."""
+        P = problem.independent
+        if plan is not None:
+            P = (1.0 - _SPREAD) * plan + _SPREAD * P
+        if problem.function.allowed is not None:
+            P = np.where(problem.function.allowed, P, 0.0)
+        with np.errstate(divide="ignore"):
+            return cls(P, np.log(P), np.zeros(problem.shape[0]))
+
+    def moved(
+        self, problem: Problem, eta: float, K: Array, tol: float, guess: Iterate | None = None
+    ) -> Iterate | None:
+        """argmin_{Q in U(a,b)} η <Q, K> + KL(Q | P), by Sinkhorn; None if it overflowed.
+
+        The potentials of the last step (of ``guess``) are the start: steps resemble each other.
+        """
+        init = (guess or self).last
+        answer = sinkhorn(
+            self.log_plan - eta * K,
+            problem.a,
+            problem.b,
+            init=init,
+            tol=tol,
+            max_iter=_SINKHORN_SWEEPS,
+        )
+        if answer.status in (SinkhornStatus.NOT_FINITE, SinkhornStatus.INFEASIBLE):
+            return None
+        f, g = answer.potentials
+        return Iterate(answer.plan, answer.log_plan, self.rows + f, (f, g))
+
+
+class Averages:
+    """P̄ = Σ η_s P_s / Σ η_s and K̄ likewise, and what they prove.
+
+    P̄ is feasible and K̄ is in B(F) by convexity, so f(P̄) and min_P <P, K̄> enclose the optimum.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.weight = 0.0
+        self.P = np.zeros(problem.shape)
+        self.K = np.zeros(problem.shape)
+        self.value, self.bound = np.inf, -np.inf
+        self.next, self.next_exact = 1, 4
+
+    def add(self, eta: float, P: Array, K: Array) -> None:
+        """Take in the points where the gradient was taken, with weight η."""
+        self.weight += eta
+        share = eta / self.weight
+        self.P += share * (P - self.P)
+        self.K += share * (K - self.K)
+
+    @property
+    def sinkhorn_tol(self) -> float:
+        """How exact the marginals of the next iterate must be for the gap to go on falling."""
+        if not (np.isfinite(self.value) and np.isfinite(self.bound)):
+            return _COARSEST
+        gap = self.problem.relative_gap(self.value, self.bound)
+        return min(max(_SLOPPINESS * gap, _FINEST), _COARSEST)
+
+    def certificate(self, t: int, last: Iterate) -> Step | None:
+        """The proof after iteration t, or None where the schedule has none."""
+        if t < self.next:
+            return None
+        self.next = max(t + min(t, 2), int(np.ceil(_CERTIFY_FACTOR * t)))
+        problem = self.problem
+        allowed = problem.function.allowed
+        plans = [round_plan(P, problem.a, problem.b, allowed=allowed) for P in (self.P, last.plan)]
+        values = [problem.function.extension(P) for P in plans]
+        value, plan = min(zip(values, plans, strict=True), key=lambda pair: pair[0])
+        # The row potentials of P ∝ exp(-Σ η K) belong to entropic transport with cost K̄ and
+        # regularisation 1 / Σ η: divided by Σ η they are nearly optimal for K̄ itself.
+        K = self.K.copy() if allowed is None else np.where(allowed, self.K, np.inf)
+        dual = dual_from_cost(problem, K, last.rows / self.weight)
+        if t >= self.next_exact:
+            self.next_exact = 2 * t
+            dual = max(dual, dual_by_exact_transport(problem, K), key=lambda d: d.bound)
+        self.value, self.bound = min(self.value, value), max(self.bound, dual.bound)
+        return Step(value, lambda: plan, dual.bound, lambda: dual)
+
+
+OVERFLOW = Step(value=np.nan)
+Steps = Iterator[Step | None]

@@ -1,0 +1,185 @@
+"""The inner problem of the Newton method: the dual of one proximal step.
+
+Notation. Around the plan Y, with multipliers p, q of the marginals and z = p ⊕ q,
+
+    φ(p,q) = min_{X >= 0} f(X) + <C, X> + ρ/2 Σ w (X - Y)² - <z, X> + a·p + b·q
+           = a·p + b·q + ρ/2 Σ w (Y² - X²),     X = prox(Y + (z - C)/(ρ w)),
+    ∇φ = (a - X1, b - Xᵀ1),     -∂²φ ∋ H = (1/ρ) Σ_B c_B c_Bᵀ / w(B)   over the pools B.
+
+The second form of φ holds because f(X) = <K, X> with K = ρ w (V - X) in B(F).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+
+from structot._parallel import over_blocks
+from structot.polytope.blocks import Blocks, Pools
+from structot.problem import Problem
+from structot.solvers import _newton_kernels as kernels
+
+Array = np.ndarray
+
+_EMPTY = np.empty(0)
+# Up to this many unknowns a dense Cholesky factor is faster than conjugate gradients, and exact.
+_DENSE = 2600
+
+
+@dataclass(frozen=True)
+class Value:
+    """φ and its gradient at some (p, q), and how far X is from Y (L1)."""
+
+    phi: float
+    gradient: Array
+    moved: float
+
+
+@dataclass(frozen=True)
+class PoolMatrix:
+    """G with rows c_B, and θ_B = 1/(ρ w(B)), so that H = Gᵀ diag(θ) G."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    theta: Array
+
+    def sparse(self, unknowns: int) -> scipy.sparse.csr_array:
+        shape = (self.theta.size, unknowns)
+        return scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=shape)
+
+
+class ProximalDual:
+    """φ around a plan, for one layer of blocks plus a linear part. Holds the last X and pools."""
+
+    def __init__(self, problem: Problem) -> None:
+        (layer,) = problem.layers
+        assert isinstance(layer, Blocks)
+        self.layer = layer
+        self.a, self.b = problem.a, problem.b
+        self.n, self.m = problem.shape
+        self.C = _EMPTY if problem.linear is None else layer.gather(problem.linear)
+        self.V = np.empty(layer.w.size)
+        self.pools = Pools.empty(layer.w.size, layer.start.size - 1)
+        self.rho = 1.0
+        inverse = 1.0 / layer.w
+        # Diagonal of ρ times the Hessian in which every edge is active and alone.
+        self.full_diagonal = np.concatenate(
+            [
+                np.bincount(layer.row, inverse, self.n),
+                np.bincount(layer.col, inverse, self.m),
+            ]
+        )
+        self.full_diagonal[self.full_diagonal == 0] = inverse.mean()
+
+    @property
+    def X(self) -> Array:
+        return self.pools.X
+
+    def centre(self, Y: Array, rho: float) -> None:
+        """Put the proximal term around Y with weight rho."""
+        self.Y, self.rho = Y, rho
+        self._square = float((self.layer.w * Y) @ Y)
+
+    def evaluate(self, p: Array, q: Array) -> Value:
+        """φ, ∇φ; leaves X and its pools behind."""
+        F, pools = self.layer, self.pools
+        self._prox(self.Y, p, q, self.rho, pools)
+        parts = over_blocks(
+            F.start,
+            lambda i, j: kernels.marginals(
+                *(i, j, F.start, F.row, F.col, F.w, self.Y),
+                *(pools.order, pools.pool, pools.pools, pools.X, self.n, self.m),
+            ),
+        )
+        rows, cols, square, moved = (sum(x) for x in zip(*parts, strict=True))
+        phi = self.a @ p + self.b @ q + 0.5 * self.rho * (self._square - square)
+        return Value(float(phi), np.concatenate([self.a - rows, self.b - cols]), float(moved))
+
+    def _prox(self, Y: Array, p: Array, q: Array, rho: float, pools: Pools) -> None:
+        F = self.layer
+        over_blocks(
+            F.start,
+            lambda i, j: kernels.shift_point(
+                i, j, F.start, F.row, F.col, F.w, Y, self.C, p, q, rho, self.V
+            ),
+        )
+        F.prox_edges(self.V, rho, 0.0, pools)
+
+    def pool_matrix(self) -> PoolMatrix:
+        """The pools of the last X."""
+        F, s = self.layer, self.pools
+        number, entries = kernels.count_pools(F.start, s.pool, s.pools)
+        indptr, indices = np.empty(number + 1, np.int64), np.empty(entries, np.int32)
+        data, weight = np.empty(entries), np.empty(number)
+        size = kernels.pool_matrix(
+            *(F.start, F.row, F.col, F.w, s.order, s.pool, s.pools, self.n, self.m),
+            *(indptr, indices, data, weight),
+        )
+        return PoolMatrix(indptr, indices[:size], data[:size], 1.0 / (self.rho * weight))
+
+    def direction(self, G: PoolMatrix, gradient: Array, share: float, active: bool) -> Array:
+        """Solve ((1 - share) H + share · H_alone) d = ∇φ.
+
+        H_alone is the Hessian in which every edge (or every active one) moves alone: what the
+        curvature becomes where pools break. A share of it damps H with the right geometry.
+        """
+        unknowns = self.n + self.m
+        # The null direction (1, -1), and points without active edges, need a trace of diagonal.
+        ridge = 1e-10 * self.full_diagonal / self.rho
+        if unknowns <= _DENSE:
+            F = self.layer
+            H = np.zeros((unknowns, unknowns))
+            kernels.add_pools(G.indptr, G.indices, G.data, (1.0 - share) * G.theta, H)
+            kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, self.n, H)
+            H.ravel()[:: unknowns + 1] += ridge
+            factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+            return scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+        return self._conjugate_gradients(G, gradient, share, ridge)
+
+    def _conjugate_gradients(
+        self, G: PoolMatrix, gradient: Array, share: float, ridge: Array
+    ) -> Array:
+        unknowns = self.n + self.m
+        matrix = G.sparse(unknowns)
+        theta = (1.0 - share) * G.theta
+        alone = share * self.full_diagonal / self.rho + ridge
+        diagonal = alone + (matrix.power(2).T @ theta)
+
+        def multiply(x: Array) -> Array:
+            return matrix.T @ (theta * (matrix @ x)) + alone * x
+
+        shape = (unknowns, unknowns)
+        H = scipy.sparse.linalg.LinearOperator(shape, multiply, dtype=float)
+        inverse = scipy.sparse.linalg.LinearOperator(shape, lambda x: x / diagonal, dtype=float)
+        answer, _ = scipy.sparse.linalg.cg(H, gradient, rtol=1e-4, maxiter=400, M=inverse)
+        return answer
+
+    def repaired(self, gradient: Array, share: float) -> Array:
+        """X moved towards the marginals the cheapest way its pools allow, in edge order.
+
+        X alone misses the marginals by ∇φ. Pools answer a step of the multipliers as a whole, at
+        no extra cost in f; a small share of edges moving alone makes the model full rank.
+        """
+        F, s = self.layer, self.pools
+        G = self.pool_matrix()
+        d = self.direction(G, gradient, share, active=True)
+        level = G.theta * (G.sparse(self.n + self.m) @ d)
+        out = np.empty(F.w.size)
+        kernels.repair(
+            *(F.start, F.row, F.col, F.w, s.order, s.pool, s.pools, s.X),
+            *(d, self.n, share, self.rho, level, out),
+        )
+        return out
+
+    def proved_potentials(self, p: Array, q: Array, pools: Pools) -> list[tuple[Array, Array]]:
+        """Two pairs (u, v) with u ⊕ v in P(F): from the prox itself, and from p ⊕ q projected."""
+        F = self.layer
+        pairs = [kernels.bound_potentials(F.row, F.col, F.w, self.Y, self.X, p, q, self.rho)]
+        self._prox(_EMPTY, p, q, 1.0, pools)
+        pairs.append(kernels.bound_potentials(F.row, F.col, F.w, _EMPTY, pools.X, p, q, 1.0))
+        return [tuple(np.where(np.isfinite(x), x, 0.0) for x in pair) for pair in pairs]  # type: ignore[misc]

@@ -1,0 +1,254 @@
+"""The exact reference: one linear program for piecewise-linear concave functions, by HiGHS.
+
+Notation. F = C + Σ_r F_r, each F_r a sum over blocks of c·w(S) + Σ_t min(r_t w(S), κ_t): a linear
+part and truncations with rate r_t and cap κ_t. Coverage is the truncation of infinite rate. The
+Lovász extension of min(r w(S), κ) is
+
+    f(X) = min_{λ >= 0} κ λ + Σ_e r w_e (X_e - λ)₊  =  max { <k, X> : 0 <= k <= r w, k(block) <= κ },
+
+and with the right side for every truncation the dual of the transport problem is a linear program
+with one row per pair and one per truncation,
+
+    max a·u + b·v   subject to   u_i + v_j - Σ_t k_t,ij <= C_ij + c_ij,   k as above,
+
+whose multipliers are the plan and the widths λ. HiGHS solves it twice as fast as its mirror image,
+the program in the plan and λ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csc_array
+
+from structot.certificate import Dual, dual_from_cost
+from structot.concave import Concave
+from structot.concave import Step as Jump
+from structot.polytope.blocks import Blocks
+from structot.problem import Problem
+from structot.solvers._loop import Step
+from structot.solvers._start import Start
+from structot.solvers.base import Solver
+from structot.transport import round_plan
+
+Array = np.ndarray
+
+_ALGORITHMS = {"interior_point": "highs-ipm", "simplex": "highs-ds"}
+# Mean weight of a point in the program. HiGHS has absolute tolerances for values near 1, and a
+# plan that is spread over its block has entries far below the weights.
+_MEAN_WEIGHT = 256.0
+_OPTIONS = {
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+    "ipm_optimality_tolerance": 1e-12,
+}
+
+
+@dataclass(frozen=True)
+class LinearProgram(Solver):
+    """min_{P in U(a,b)} f(P) as one linear program, for piecewise-linear g: exact, not fast.
+
+    Parameters
+    ----------
+    algorithm
+        "interior_point", followed by a crossover to a vertex, or "simplex"; the other one is tried
+        if the first fails.
+    time_limit
+        Seconds granted to each of the two; `solve(time_limit=...)` cannot interrupt HiGHS.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> groups = sot.Groups([0, 0, 1], [0, 1, 1], sot.concave.Truncation(2.0))
+    >>> M = [[1.0, 3.0, 4.0], [2.0, 2.0, 1.0], [5.0, 1.0, 1.0]]
+    >>> sot.solve(M, structure=groups, method="linear_program").converged
+    True
+    """
+
+    name: ClassVar[str] = "linear_program"
+    algorithm: str = "interior_point"
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in _ALGORITHMS:
+            raise ValueError(
+                f"algorithm must be one of {', '.join(_ALGORITHMS)}; got {self.algorithm!r}."
+            )
+
+    def objection(self, problem: Problem) -> str | None:
+        """Only sums of linear terms, piecewise-linear groups and coverage are linear programs."""
+        for layer in problem.layers:
+            if not isinstance(layer, Blocks):
+                return f"{type(layer).__name__} is no linear program; use method='splitting'"
+            for g in dict.fromkeys(layer.table.functions):
+                if not (isinstance(g, Jump) or g.is_piecewise_linear):
+                    return (
+                        f"{g!r} is not piecewise linear; use Truncation, PiecewiseLinear or "
+                        "Linear, or method='auto'"
+                    )
+        return super().objection(problem)
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        program = _Program(problem)
+        first = _ALGORITHMS[self.algorithm]
+        answer = None
+        for algorithm in (first, *(other for other in _ALGORITHMS.values() if other != first)):
+            answer = program.solve(algorithm, self.time_limit)
+            if answer is not None:
+                break
+        # If both fail, the independent plan and its vertex of B(F) still are a certified answer.
+        P, K, u = program.trivial() if answer is None else answer
+        plan = round_plan(P, problem.a, problem.b, allowed=problem.function.allowed)
+        dual: Dual = dual_from_cost(problem, K, u)
+        yield Step(problem.objective(plan), lambda: plan, dual.bound, lambda: dual)
+
+
+class _Truncations(NamedTuple):
+    """A layer in block order: its linear part, and one entry per (edge, truncation) pair."""
+
+    linear: Array  # (E,) c
+    edge: Array  # (N,) position of the edge in the layer
+    rate: Array  # (N,) r w of the edge, +inf for coverage
+    term: Array  # (N,) number of the truncation
+    cap: Array  # (truncations,) κ
+
+
+def _truncations(layer: Blocks) -> _Truncations:
+    """Σ_t min(r_t w(S ∩ b), κ_t) + c w(S ∩ b) for outer · g(inner · w(S ∩ b)) of every block b."""
+    table = layer.table
+    linear = np.zeros(layer.w.size)
+    edges, rates, caps = [np.empty(0, int)], [np.empty(0)], []
+    split: dict[Concave, tuple[float, Array, Array]] = {}
+    for b, g in enumerate(table.functions):
+        first, last = layer.start[b], layer.start[b + 1]
+        w, outer, inner = layer.w[first:last], float(table.outer[b]), float(table.inner[b])
+        if outer == 0.0:
+            continue
+        if isinstance(g, Jump):
+            slope, rate, cap = 0.0, np.array([math.inf]), np.array([outer])
+        else:
+            if g not in split:
+                split[g] = g.truncations()
+            slope, drops, breaks = split[g]
+            # A threshold beyond the whole block is never reached: that part is linear.
+            reached = breaks < inner * layer.totals[b]
+            slope = outer * inner * (slope + float(drops[~reached].sum()))
+            rate, cap = outer * inner * drops[reached], (outer * drops * breaks)[reached]
+        linear[first:last] = slope * w
+        for r, kappa in zip(rate, cap, strict=True):
+            edges.append(np.arange(first, last))
+            rates.append(r * w)
+            caps.append(kappa)
+    term = np.repeat(np.arange(len(caps)), [e.size for e in edges[1:]])
+    return _Truncations(linear, np.concatenate(edges), np.concatenate(rates), term, np.array(caps))
+
+
+class _Program:
+    """The dual program on the pairs of points with positive weight.
+
+    Points of no weight carry nothing, whatever their potentials. They are left out, with k = 0 on
+    their pairs (still feasible, for F is monotone); the c-transform brings them back.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        allowed = problem.function.allowed
+        live = np.outer(problem.a > 0, problem.b > 0)
+        self.live = live if allowed is None else live & allowed
+        self.layers: list[Blocks] = [x for x in problem.layers if isinstance(x, Blocks)]
+        self.parts = [_truncations(layer) for layer in self.layers]
+        self.row, self.col = np.nonzero(self.live)  # of edge e = 0, 1, ... of the program
+        number = np.full(problem.shape, -1)
+        number[self.live] = np.arange(self.row.size)
+        cost = np.zeros(problem.shape) if problem.linear is None else problem.linear.copy()
+        # Where the variables k of each layer sit: edge of the program, and the entry they mirror.
+        self.entries, self.targets = [], []
+        for layer, part in zip(self.layers, self.parts, strict=True):
+            cost[layer.row, layer.col] += part.linear
+            target = number[layer.row, layer.col][part.edge]
+            self.entries.append(np.flatnonzero(target >= 0))
+            self.targets.append(target[self.entries[-1]])
+        self.cost = cost[self.live]
+
+    def solve(self, algorithm: str, time_limit: float | None) -> tuple[Array, Array, Array] | None:
+        """(P, K, u): multipliers as plan, K in B(F), row potentials; None if HiGHS gives up."""
+        problem = self.problem
+        n, m = problem.shape
+        rate = np.concatenate(
+            [np.empty(0), *(p.rate[e] for p, e in zip(self.parts, self.entries, strict=True))]
+        )
+        cap = np.concatenate([np.empty(0), *(part.cap for part in self.parts)])
+        # Powers of two: scaling rounds nothing.
+        prices = self.cost.sum() + cap.sum()
+        money = _power_of_two(prices / self.row.size) if prices > 0 else 1.0
+        mass = _power_of_two(problem.total / (_MEAN_WEIGHT * max(n, m)))
+        lower = np.concatenate([np.full(n + m, -np.inf), np.zeros(rate.size)])
+        upper = np.concatenate([np.full(n + m, np.inf), rate / money])
+        # Points of no weight and one potential per problem are free to be anything: fix them.
+        fixed = np.concatenate([problem.a == 0, problem.b == 0])
+        fixed[int(np.argmax(problem.a))] = True
+        lower[: n + m][fixed] = upper[: n + m][fixed] = 0.0
+        options: dict[str, Any] = dict(_OPTIONS)
+        if time_limit is not None:
+            options["time_limit"] = time_limit
+        answer = linprog(
+            np.concatenate([-problem.a / mass, -problem.b / mass, np.zeros(rate.size)]),
+            A_ub=self._matrix(cap.size),
+            b_ub=np.concatenate([self.cost, cap]) / money,
+            bounds=np.column_stack([lower, upper]),
+            method=algorithm,
+            options=options,
+        )
+        if answer.status != 0 or answer.x is None or not np.isfinite(answer.x).all():
+            return None
+        P = np.zeros(problem.shape)
+        P[self.live] = np.maximum(-mass * answer.ineqlin.marginals[: self.row.size], 0.0)
+        u = np.where(problem.a > 0, money * answer.x[:n], -np.inf)
+        return P, self._worst_cost(money * answer.x[n + m :]), u
+
+    def _matrix(self, caps: int) -> csc_array:
+        """Rows u_i + v_j - Σ k (one per edge) and k(block) (one per truncation)."""
+        n, m = self.problem.shape
+        edges = self.row.size
+        each = np.arange(edges)
+        target = np.concatenate([np.empty(0, int), *self.targets])
+        terms, before = [np.empty(0, int)], edges
+        for part, entry in zip(self.parts, self.entries, strict=True):
+            terms.append(before + part.term[entry])
+            before += part.cap.size
+        variable = n + m + np.arange(target.size)
+        rows = np.concatenate([each, each, target, np.concatenate(terms)])
+        columns = np.concatenate([self.row, n + self.col, variable, variable])
+        values = np.concatenate([np.ones(2 * edges), -np.ones(target.size), np.ones(target.size)])
+        shape = (edges + caps, n + m + target.size)
+        return csc_array((values, (rows, columns)), shape=shape)
+
+    def _worst_cost(self, k: Array) -> Array:
+        """K >= C + c + Σ k in B(F): the projection of a point of the polyhedron dominates it."""
+        linear = self.problem.linear
+        K = np.zeros(self.problem.shape) if linear is None else linear.copy()
+        position = 0
+        for layer, part, entry in zip(self.layers, self.parts, self.entries, strict=True):
+            mine = k[position : position + entry.size]
+            position += entry.size
+            inside = np.bincount(part.edge[entry], weights=mine, minlength=layer.w.size)
+            K += layer.scatter(layer.project_edges(part.linear + inside, "cost"), fill=np.inf)
+        return K
+
+    def trivial(self) -> tuple[Array, Array, Array]:
+        P = round_plan(
+            self.problem.independent,
+            self.problem.a,
+            self.problem.b,
+            allowed=self.problem.function.allowed,
+        )
+        return P, self.problem.function.greedy(P), np.zeros(self.problem.shape[0])
+
+
+def _power_of_two(x: float) -> float:
+    return 2.0 ** math.floor(math.log2(x))

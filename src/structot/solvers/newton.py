@@ -1,0 +1,156 @@
+"""Proximal point outside, semismooth Newton inside: certified, and exact in the end.
+
+Notation as in `_proximal.py`. The outer loop moves the centre Y to X and adapts ρ so that the
+inner problem stays a matter of a few Newton steps: a smaller ρ makes longer outer steps, but a
+dual function with more kinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from structot.certificate import Dual, dual_from_cost
+from structot.polytope.blocks import Blocks, Pools
+from structot.problem import Problem
+from structot.solvers._loop import Step
+from structot.solvers._proximal import ProximalDual, Value
+from structot.solvers._start import Start
+from structot.solvers.base import Solver
+from structot.solvers.entropic import entropic_objection, entropic_steps
+from structot.transport import round_plan
+
+Array = np.ndarray
+
+# Inner problems are solved to this fraction of the distance between X and Y, in at most so many
+# steps; ρ falls when they are easy and rises when they are hard.
+_INNER_ACCURACY = 0.3
+_INNER_STEPS = 8
+_EASY, _HARD = 2, 5
+# The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
+_REPAIR_SHARE = 0.03
+
+
+@dataclass(frozen=True)
+class Newton(Solver):
+    """Proximal point with semismooth Newton, for one layer of disjoint blocks plus a linear part.
+
+    With reg > 0 it is Newton's method on the smooth dual instead (`entropic.py`).
+
+    Parameters
+    ----------
+    rho
+        First weight of the proximal term, relative to max(n, m) / T times a typical slope of g.
+    """
+
+    rho: float = 1.0
+    name: ClassVar[str] = "newton"
+
+    def objection(self, problem: Problem) -> str | None:
+        if problem.reg > 0:
+            return entropic_objection(problem)
+        if not problem.layers:
+            return "F is modular; use method='exact'"
+        if len(problem.layers) > 1 or not isinstance(problem.layers[0], Blocks):
+            return "it needs one layer of disjoint blocks; use method='splitting'"
+        return None
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
+        if problem.reg > 0:
+            yield from entropic_steps(problem, start)
+        else:
+            yield from _proximal_newton(problem, start, self.rho)
+
+
+def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Iterator[Step | None]:
+    inner = ProximalDual(problem)
+    certify = _Certifier(problem, inner)
+    n, m = problem.shape
+    if start.potentials is None:
+        p, q = np.zeros(n), np.zeros(m)
+    else:
+        p, q = start.potentials
+    plan = problem.independent if start.plan is None else start.plan
+    rho = rho_factor * max(n, m) / problem.total
+    if start.plan is not None and start.potentials is not None:
+        rho /= 64  # near the answer long outer steps pay
+    inner.centre(inner.layer.gather(plan), rho)
+    share = 1e-2
+    while True:
+        value = inner.evaluate(p, q)
+        steps, solved = 0, False
+        while steps < _INNER_STEPS and not solved:
+            p, q, value, share, moved = _newton_step(inner, p, q, value, share)
+            steps += 1
+            size = float(np.abs(value.gradient).sum())
+            solved = size <= max(_INNER_ACCURACY * value.moved, 1e-15 * problem.total)
+            if not solved and steps < _INNER_STEPS:
+                yield None
+            if not moved:
+                break
+        yield certify(p, q, value)
+        if not solved:
+            rho *= 2.0
+        elif steps <= _EASY:
+            rho /= 2.0
+        elif steps >= _HARD:
+            rho *= 1.5
+        inner.centre(inner.X.copy(), rho)
+
+
+def _newton_step(
+    inner: ProximalDual, p: Array, q: Array, value: Value, share: float
+) -> tuple[Array, Array, Value, float, bool]:
+    """One damped Newton step with a line search on the concave φ; adapts the damping share."""
+    n = p.size
+    G = inner.pool_matrix()
+    d = inner.direction(G, value.gradient, share, active=False)
+    rise = float(value.gradient @ d)
+    length = 1.0
+    for trial in range(14):
+        there = inner.evaluate(p + length * d[:n], q + length * d[n:])
+        slope = float(there.gradient @ d)
+        # Near the maximum φ is flat to rounding, and its derivative decides.
+        flat = abs(there.phi - value.phi) <= 1e-13 * abs(value.phi)
+        if there.phi >= value.phi + 1e-4 * length * rise or (flat and abs(slope) <= 0.9 * rise):
+            share = min(max(share * (0.2 if trial == 0 else 3.0), 1e-12), 0.1)
+            return p + length * d[:n], q + length * d[n:], there, share, True
+        # Along the line φ' falls from rise to slope: its zero is about where the secant says.
+        length *= min(max(rise / (rise - slope), 0.1), 0.7) if slope < 0 else 0.5
+    return p, q, inner.evaluate(p, q), min(100.0 * share, 0.1), share < 0.1
+
+
+class _Certifier:
+    """Turns an inner iterate into a plan with its value and a proved bound."""
+
+    def __init__(self, problem: Problem, inner: ProximalDual) -> None:
+        self.problem, self.inner = problem, inner
+        edges, blocks = inner.layer.w.size, inner.layer.start.size - 1
+        self.projection = Pools.empty(edges, blocks)
+
+    def __call__(self, p: Array, q: Array, value: Value) -> Step:
+        problem, inner = self.problem, self.inner
+        x = inner.repaired(value.gradient, _REPAIR_SHARE)
+        P = round_plan(inner.layer.scatter(x), problem.a, problem.b, problem.function.allowed)
+        pairs = inner.proved_potentials(p, q, self.projection)
+        bounds = [float(problem.a @ u + problem.b @ v) for u, v in pairs]
+        best = int(np.argmax(bounds))
+        u, v = pairs[best]
+        return Step(
+            value=problem.objective(P),
+            plan=lambda: P,
+            lower_bound=bounds[best],
+            dual=lambda: _complete(problem, u, v),
+        )
+
+
+def _complete(problem: Problem, u: Array, v: Array) -> Dual:
+    """The proof in full: K in B(F) above u ⊕ v, which lies in P(F), and the potentials it allows.
+
+    Projecting a point of P(F) onto B(F) in the cost metric raises it and never lowers it.
+    """
+    K = problem.function.project(np.add.outer(u, v), "cost")
+    return dual_from_cost(problem, K, u)
