@@ -40,7 +40,7 @@ lint: $(VENV)/.dev
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(VENV)/.run
+bench: $(VENV)/.dev
 	$(PY) -m benchmarks.run
 
 clean:

@@ -1,4 +1,4 @@
-"""All checks of what users pass in. Each message names the argument, what arrived, and the repair."""
+"""All checks of what users pass in; each message names the argument, what came, the repair."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ConcaveTable:
         return len(self.functions)
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
+    def arrays(self) -> tuple[np.ndarray, ...]:
         """What the compiled kernels read."""
         return self.kind, self.offset, self.params, self.outer, self.inner
 

@@ -228,6 +228,16 @@ class Blocks(Submodular):
         twin._packed = twin.table if twin.table.has_custom else twin.table.arrays
         return twin
 
+    def floored(self, least: float) -> Blocks:
+        """The function with weights below ``least`` raised to it; itself if there are none."""
+        if not (self.w < least).any():
+            return self
+        twin = copy.copy(self)
+        twin.w = np.maximum(self.w, least)
+        twin.totals = np.add.reduceat(twin.w, self.start[:-1])
+        twin.lowest = self.table.slopes(twin.totals)
+        return twin
+
     def with_metric(self, d: Array) -> Blocks:
         """The same coverage function with the metric d (n, m); for coverage functions only.
 

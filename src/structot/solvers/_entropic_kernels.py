@@ -12,7 +12,7 @@ from numba import njit
 from structot.concave._kernels import block_secant
 
 # Where an edge that can carry nothing stands in the order of V: behind all others.
-_LAST = -1e30
+LAST = -1e30
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -28,7 +28,7 @@ def log_point(first, last, start, row, col, w, C, la, lb, p, q, reg, V):
         if linear:
             z -= C[e]
         v = la[i] + lb[j] + z / (reg * w[e])
-        V[e] = v if v > _LAST else _LAST
+        V[e] = v if v > LAST else LAST
 
 
 @_jit
@@ -50,112 +50,58 @@ def exponentials(first, last, start, row, col, w, floor, X, n, m):
 
 
 @_jit
-def hessian_times(
-    first, last, start, row, col, w, order, pool, pools, X, negligible, reg, x, y, n, m
-):
-    """H (x, y) with H = Σ_B X_B c_B c_Bᵀ / (reg w(B)) over the pools with X_B > negligible."""
-    rows = np.zeros(n)
-    cols = np.zeros(m)
-    for b in range(first, last):
-        s = start[b]
-        low = 0
-        for t in range(pools[b]):
-            high = pool[s + t]
-            e = s + order[s + low]
-            value = X[e]
-            if value <= negligible:
-                break
-            if high == low + 1:
-                z = value * (x[row[e]] + y[col[e]]) / (reg * w[e])
-                rows[row[e]] += z
-                cols[col[e]] += z
-            else:
-                inside = 0.0
-                weight = 0.0
-                for k in range(low, high):
-                    e = s + order[s + k]
-                    inside += x[row[e]] + y[col[e]]
-                    weight += w[e]
-                z = value * inside / (reg * weight)
-                for k in range(low, high):
-                    e = s + order[s + k]
-                    rows[row[e]] += z
-                    cols[col[e]] += z
-            low = high
-    return rows, cols
+def list_pools(start, order, pool, pools, X, negligible):
+    """The edges of the pools of several edges with X > negligible, and where each pool ends."""
+    size = 0
+    number = 0
+    for sweep in range(2):
+        members = np.empty(size, np.int64)
+        ends = np.empty(number, np.int64)
+        size = 0
+        number = 0
+        for b in range(start.size - 1):
+            s = start[b]
+            low = 0
+            for t in range(pools[b]):
+                high = pool[s + t]
+                if X[s + order[s + low]] <= negligible:
+                    break
+                if high > low + 1:
+                    if sweep == 1:
+                        for k in range(low, high):
+                            members[size + k - low] = s + order[s + k]
+                        ends[number] = size + high - low
+                    size += high - low
+                    number += 1
+                low = high
+    return members, ends
 
 
 @_jit
-def _counts(members, s, row, col, n, count, touched):
-    """c_B of one pool: ``count`` on the ``touched`` indices, how many these are."""
-    found = 0
-    for k in members:
-        i = row[s + k]
-        j = n + col[s + k]
-        if count[i] == 0.0:
-            touched[found] = i
-            found += 1
-        count[i] += 1.0
-        if count[j] == 0.0:
-            touched[found] = j
-            found += 1
-        count[j] += 1.0
-    return found
-
-
-@_jit
-def hessian_diagonal(first, last, start, row, col, w, order, pool, pools, X, reg, n, m):
-    """The diagonal of H."""
-    D = np.zeros(n + m)
+def compress_pools(members, ends, row, col, w, n, m):
+    """The counts c_B of each pool as a sparse matrix (indptr, indices, data), and w(B)."""
+    indptr = np.zeros(ends.size + 1, np.int64)
+    indices = np.empty(2 * members.size, np.int64)
+    data = np.empty(2 * members.size)
+    weight = np.zeros(ends.size)
     count = np.zeros(n + m)
-    touched = np.empty(n + m, np.int64)
-    for b in range(first, last):
-        s = start[b]
-        low = 0
-        for t in range(pools[b]):
-            high = pool[s + t]
-            e = s + order[s + low]
-            if high == low + 1:
-                z = X[e] / (reg * w[e])
-                D[row[e]] += z
-                D[n + col[e]] += z
-            else:
-                value = X[e]
-                weight = 0.0
-                for k in range(low, high):
-                    weight += w[s + order[s + k]]
-                found = _counts(order[s + low : s + high], s, row, col, n, count, touched)
-                for k in touched[:found]:
-                    D[k] += value * count[k] * count[k] / (reg * weight)
-                    count[k] = 0.0
-            low = high
-    return D
-
-
-@_jit
-def hessian_matrix(start, row, col, w, order, pool, pools, X, reg, n, m):
-    """H itself, (n+m, n+m)."""
-    H = np.zeros((n + m, n + m))
-    count = np.zeros(n + m)
-    touched = np.empty(n + m, np.int64)
-    for b in range(start.size - 1):
-        s = start[b]
-        low = 0
-        for t in range(pools[b]):
-            high = pool[s + t]
-            value = X[s + order[s + low]]
-            weight = 0.0
-            for k in range(low, high):
-                weight += w[s + order[s + k]]
-            found = _counts(order[s + low : s + high], s, row, col, n, count, touched)
-            for k in touched[:found]:
-                z = value * count[k] / (reg * weight)
-                for t2 in touched[:found]:
-                    H[k, t2] += z * count[t2]
-            for k in touched[:found]:
-                count[k] = 0.0
-            low = high
-    return H
+    position = 0
+    low = 0
+    for t in range(ends.size):
+        begin = position
+        for e in members[low : ends[t]]:
+            weight[t] += w[e]
+            for k in (np.int64(row[e]), np.int64(n + col[e])):
+                if count[k] == 0.0:
+                    indices[position] = k
+                    position += 1
+                count[k] += 1.0
+        for k in range(begin, position):
+            data[k] = count[indices[k]]
+            count[indices[k]] = 0.0
+        indptr[t + 1] = position
+        low = ends[t]
+    return indptr, indices[:position], data[:position], weight
 
 
 @_jit
@@ -189,27 +135,27 @@ def pool_costs(first, last, start, w, V, reg, table, order, pool, pools, K):
 
 
 @_jit
-def relative_entropy(first, last, start, row, col, w, la, lb, x):
-    """Σ w (x log(x / r) - x + r) over the edges of some blocks."""
+def relative_entropy(first, last, start, row, col, w, a, b, x):
+    """Σ w (x log(x / r) - x + r) with r = a_i b_j over the edges of some blocks."""
     total = 0.0
     for e in range(start[first], start[last]):
-        log_r = la[row[e]] + lb[col[e]]
-        term = np.exp(log_r) - x[e]
+        r = a[row[e]] * b[col[e]]
+        term = r - x[e]
         if x[e] > 0.0:
-            term += x[e] * (np.log(x[e]) - log_r)
+            term += x[e] * np.log(x[e] / r)
         total += w[e] * term
     return total
 
 
 @_jit
-def dual_loss(first, last, start, row, col, w, K, la, lb, u, v, reg):
-    """Σ w r (exp((u ⊕ v - K) / (reg w)) - 1) over the edges of some blocks."""
+def dual_loss(first, last, start, row, col, w, a, b, u, v, reg, K):
+    """Σ w r (exp((u ⊕ v - K) / (reg w)) - 1) with r = a_i b_j over the edges of some blocks."""
     total = 0.0
     for e in range(start[first], start[last]):
-        log_r = la[row[e]] + lb[col[e]]
-        if log_r > -np.inf:
-            growth = (u[row[e]] + v[col[e]] - K[e]) / (reg * w[e])
-            total += w[e] * (np.exp(log_r + growth) - np.exp(log_r))
+        r = a[row[e]] * b[col[e]]
+        if r > 0.0:
+            growth = (u[row[e]] + v[col[e]] - K[row[e], col[e]]) / (reg * w[e])
+            total += w[e] * r * (np.exp(growth) - 1.0)
     return total
 
 
@@ -226,6 +172,18 @@ def plain_point(first, last, C, la, lb, p, q, reg, X):
             rows[i] += x
             cols[j] += x
     return rows, cols
+
+
+@_jit
+def plain_loss(first, last, K, a, b, u, v, reg):
+    """Σ r (exp((u ⊕ v - K) / reg) - 1) with r = a_i b_j over the allowed pairs of some rows."""
+    total = 0.0
+    for i in range(first, last):
+        for j in range(K.shape[1]):
+            r = a[i] * b[j]
+            if r > 0.0 and K[i, j] < np.inf:
+                total += r * (np.exp((u[i] + v[j] - K[i, j]) / reg) - 1.0)
+    return total
 
 
 @_jit
@@ -261,12 +219,12 @@ def scale_rows(first, last, K, d, la, lb, q, reg, p):
 
 
 @_jit
-def coverage_point(first, last, start, row, col, C, la, lb, p, q, reg, price, level, X, n, m):
+def coverage_point(first, last, start, row, col, C, la, lb, p, q, reg, price, level, cap, X, n, m):
     """The prox of a coverage function without a sort: log X = min(V, t), t per block.
 
     t solves Σ (V - t)₊ = price / reg, a convex, decreasing, piecewise linear equation: after one
     Newton step from the last t the iterates rise to the root, exactly, in finitely many steps.
-    Row sums, column sums; ``level`` holds t before and after.
+    Row sums, column sums; ``level`` holds t before and after, ``cap`` its exponential.
     """
     rows = np.zeros(n)
     cols = np.zeros(m)
@@ -284,13 +242,13 @@ def coverage_point(first, last, start, row, col, C, la, lb, p, q, reg, price, le
             if linear:
                 z -= C[e]
             v = la[row[e]] + lb[col[e]] + z / reg
-            V[k] = v if v > _LAST else _LAST
+            V[k] = v if v > LAST else LAST
         level[b] = _water_level(V[:size], price[b] / reg, level[b])
         top = level[b]
-        cap = np.exp(top)
+        cap[b] = np.exp(top)
         for k in range(size):
             e = s + k
-            x = cap if V[k] >= top else np.exp(V[k])
+            x = cap[b] if V[k] >= top else np.exp(V[k])
             X[e] = x
             rows[row[e]] += x
             cols[col[e]] += x
@@ -324,29 +282,56 @@ def _water_level(V, volume, guess):
 
 
 @_jit
-def coverage_times(first, last, start, row, col, X, level, reg, x, y, n, m):
-    """H (x, y) for a coverage function: the capped edges of a block are one pool."""
-    rows = np.zeros(n)
-    cols = np.zeros(m)
-    for b in range(first, last):
-        cap = np.exp(level[b])
-        inside = 0.0
-        count = 0
+def list_capped(start, X, cap):
+    """The capped edges of each block with more than one, and where each such set ends."""
+    members = np.empty(X.size, np.int64)
+    ends = np.empty(cap.size, np.int64)
+    size = 0
+    number = 0
+    for b in range(cap.size):
+        low = size
         for e in range(start[b], start[b + 1]):
-            i = row[e]
-            j = col[e]
-            z = x[i] + y[j]
-            if X[e] == cap:
-                inside += z
-                count += 1
-            else:
-                z *= X[e] / reg
-                rows[i] += z
-                cols[j] += z
-        if count > 0:
-            z = cap * inside / (reg * count)
-            for e in range(start[b], start[b + 1]):
-                if X[e] == cap:
-                    rows[row[e]] += z
-                    cols[col[e]] += z
+            if X[e] == cap[b]:
+                members[size] = e
+                size += 1
+        if size > low + 1:
+            ends[number] = size
+            number += 1
+        else:
+            size = low
+    return members[:size], ends[:number]
+
+
+@_jit
+def coverage_costs(first, last, start, row, col, C, la, lb, p, q, reg, price, level, K):
+    """K = reg (V - t)₊ in B(F) for a coverage function, each block brought to its price exactly."""
+    linear = C.size > 0
+    for b in range(first, last):
+        total = 0.0
+        for e in range(start[b], start[b + 1]):
+            z = p[row[e]] + q[col[e]]
+            if linear:
+                z -= C[e]
+            v = la[row[e]] + lb[col[e]] + z / reg
+            K[e] = max(v - level[b], 0.0)
+            total += K[e]
+        even = price[b] / (start[b + 1] - start[b])
+        for e in range(start[b], start[b + 1]):
+            K[e] = K[e] * price[b] / total if total > 0.0 else even
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def bipartite_times(theta, x, y):
+    """Θ y and Θᵀ x in one reading of Θ, in one thread: products by the hundred, each a ms."""
+    n, m = theta.shape
+    rows = np.empty(n)
+    cols = np.zeros(m)
+    for i in range(n):
+        total = 0.0
+        z = x[i]
+        for j in range(m):
+            t = theta[i, j]
+            total += t * y[j]
+            cols[j] += t * z
+        rows[i] = total
     return rows, cols

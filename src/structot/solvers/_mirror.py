@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from typing import ClassVar
 
 import numpy as np
 
 from structot import _checks
-from structot.certificate import dual_by_exact_transport, dual_from_cost
+from structot.certificate import Dual, dual_by_exact_transport, dual_from_cost
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
@@ -29,8 +30,8 @@ _SPREAD = 1e-2
 # Sinkhorn may leave this part of the certified gap as an error of the marginals, in [low, high].
 _SLOPPINESS, _FINEST, _COARSEST = 0.02, 1e-10, 2e-3
 _SINKHORN_SWEEPS = 200
-# Certificates at 1, 2, 4, ... then this factor apart; exact transport when t has doubled.
-_CERTIFY_FACTOR = 1.15
+# Certificates at 1, 2, 4, ... then this factor apart, those with exact transport the second one.
+_CERTIFY_FACTOR, _EXACT_FACTOR = 1.15, 1.3
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,23 @@ class MirrorSolver(Solver):
 
     step: float | None = None
     schedule: str = "constant"
-    seed: int = 0
-    automatic: ClassVar[float] = 1.0
+
+    # The first step where none is given, by schedule, in the method's own unit.
+    automatic: ClassVar[dict[str, float]]
 
     def __post_init__(self) -> None:
         if self.step is not None:
             _checks.positive("step", self.step)
         _checks.one_of("schedule", self.schedule, SCHEDULES)
-        _checks.count("seed", self.seed, least=0)
 
-    def rate(self, t: int) -> float:
-        """The step of iteration t = 1, 2, ..., in the method's own unit."""
-        step = self.automatic if self.step is None else self.step
-        return step / np.sqrt(t) if self.schedule == "sqrt" else step
+    @property
+    def first_step(self) -> float:
+        """The step of the first iteration, in the method's own unit."""
+        return self.automatic[self.schedule] if self.step is None else self.step
+
+    def decay(self, t: int) -> float:
+        """The step of iteration t = 1, 2, ... relative to the first."""
+        return 1.0 / np.sqrt(t) if self.schedule == "sqrt" else 1.0
 
 
 def on_edges(function: Submodular, K: Array) -> Array:
@@ -74,10 +79,15 @@ class Iterate:
         P = problem.independent
         if plan is not None:
             P = (1.0 - _SPREAD) * plan + _SPREAD * P
-        if problem.function.allowed is not None:
-            P = np.where(problem.function.allowed, P, 0.0)
+        allowed = problem.function.allowed
+        if allowed is not None:
+            P = np.where(allowed, P, 0.0)
         with np.errstate(divide="ignore"):
-            return cls(P, np.log(P), np.zeros(problem.shape[0]))
+            first = cls(P, np.log(P), np.zeros(problem.shape[0]))
+        if allowed is None:
+            return first
+        # What the forbidden pairs took away must go elsewhere.
+        return first.moved(problem, 0.0, np.zeros(problem.shape), _COARSEST) or first
 
     def moved(
         self, problem: Problem, eta: float, K: Array, tol: float, guess: Iterate | None = None
@@ -100,15 +110,24 @@ class Iterate:
         f, g = answer.potentials
         return Iterate(answer.plan, answer.log_plan, self.rows + f, (f, g))
 
+    def divergence(self, other: Iterate) -> float:
+        """KL(P | Q) with Q the other plan, of the same support."""
+        used = self.plan > 0
+        ratio = np.subtract(self.log_plan, other.log_plan, where=used, out=np.zeros(used.shape))
+        return float(np.sum(self.plan * ratio - self.plan + other.plan))
+
 
 class Averages:
     """P̄ = Σ η_s P_s / Σ η_s and K̄ likewise, and what they prove.
 
     P̄ is feasible and K̄ is in B(F) by convexity, so f(P̄) and min_P <P, K̄> enclose the optimum.
+    A plan and a proof known from the start take part in the first certificate.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, plan: Array | None = None, dual: Dual | None = None):
         self.problem = problem
+        self.known_plans = [] if plan is None else [plan]
+        self.known_duals = [] if dual is None else [dual]
         self.weight = 0.0
         self.P = np.zeros(problem.shape)
         self.K = np.zeros(problem.shape)
@@ -138,15 +157,17 @@ class Averages:
         problem = self.problem
         allowed = problem.function.allowed
         plans = [round_plan(P, problem.a, problem.b, allowed=allowed) for P in (self.P, last.plan)]
-        values = [problem.function.extension(P) for P in plans]
-        value, plan = min(zip(values, plans, strict=True), key=lambda pair: pair[0])
+        plans += self.known_plans
+        value, plan = min(((problem.objective(P), P) for P in plans), key=itemgetter(0))
         # The row potentials of P ∝ exp(-Σ η K) belong to entropic transport with cost K̄ and
         # regularisation 1 / Σ η: divided by Σ η they are nearly optimal for K̄ itself.
         K = self.K.copy() if allowed is None else np.where(allowed, self.K, np.inf)
-        dual = dual_from_cost(problem, K, last.rows / self.weight)
+        duals = [dual_from_cost(problem, K, last.rows / self.weight), *self.known_duals]
         if t >= self.next_exact:
-            self.next_exact = 2 * t
-            dual = max(dual, dual_by_exact_transport(problem, K), key=lambda d: d.bound)
+            self.next_exact = int(np.ceil(_EXACT_FACTOR * t))
+            duals.append(dual_by_exact_transport(problem, K))
+        dual = max(duals, key=attrgetter("bound"))
+        self.known_plans, self.known_duals = [], []
         self.value, self.bound = min(self.value, value), max(self.bound, dual.bound)
         return Step(value, lambda: plan, dual.bound, lambda: dual)
 

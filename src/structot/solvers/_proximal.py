@@ -28,6 +28,8 @@ Array = np.ndarray
 _EMPTY = np.empty(0)
 # Up to this many unknowns a dense Cholesky factor is faster than conjugate gradients, and exact.
 _DENSE = 2600
+# Smallest weight of the iteration, relative to the mean.
+_LEAST_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,10 @@ class ProximalDual:
     def __init__(self, problem: Problem) -> None:
         (layer,) = problem.layers
         assert isinstance(layer, Blocks)
-        self.layer = layer
+        # Tiny costs spoil the conditioning of H. The iteration may see them raised a little, since
+        # plan and bound are certified with the true ones.
+        self.true_layer = layer
+        self.layer = layer = layer.floored(_LEAST_WEIGHT * float(layer.w.mean()))
         self.a, self.b = problem.a, problem.b
         self.n, self.m = problem.shape
         self.C = _EMPTY if problem.linear is None else layer.gather(problem.linear)
@@ -88,7 +93,7 @@ class ProximalDual:
     def evaluate(self, p: Array, q: Array) -> Value:
         """φ, ∇φ; leaves X and its pools behind."""
         F, pools = self.layer, self.pools
-        self._prox(self.Y, p, q, self.rho, pools)
+        self._prox(F, self.Y, p, q, self.rho, pools)
         parts = over_blocks(
             F.start,
             lambda i, j: kernels.marginals(
@@ -100,8 +105,7 @@ class ProximalDual:
         phi = self.a @ p + self.b @ q + 0.5 * self.rho * (self._square - square)
         return Value(float(phi), np.concatenate([self.a - rows, self.b - cols]), float(moved))
 
-    def _prox(self, Y: Array, p: Array, q: Array, rho: float, pools: Pools) -> None:
-        F = self.layer
+    def _prox(self, F: Blocks, Y: Array, p: Array, q: Array, rho: float, pools: Pools) -> None:
         over_blocks(
             F.start,
             lambda i, j: kernels.shift_point(
@@ -137,7 +141,8 @@ class ProximalDual:
             kernels.add_pools(G.indptr, G.indices, G.data, (1.0 - share) * G.theta, H)
             kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, self.n, H)
             H.ravel()[:: unknowns + 1] += ridge
-            factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+            # Transposed, the lower triangle is the upper one of a Fortran array: no copy is made.
+            factor = scipy.linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
             return scipy.linalg.cho_solve(factor, gradient, check_finite=False)
         return self._conjugate_gradients(G, gradient, share, ridge)
 
@@ -177,9 +182,17 @@ class ProximalDual:
         return out
 
     def proved_potentials(self, p: Array, q: Array, pools: Pools) -> list[tuple[Array, Array]]:
-        """Two pairs (u, v) with u ⊕ v in P(F): from the prox itself, and from p ⊕ q projected."""
-        F = self.layer
-        pairs = [kernels.bound_potentials(F.row, F.col, F.w, self.Y, self.X, p, q, self.rho)]
-        self._prox(_EMPTY, p, q, 1.0, pools)
-        pairs.append(kernels.bound_potentials(F.row, F.col, F.w, _EMPTY, pools.X, p, q, 1.0))
-        return [tuple(np.where(np.isfinite(x), x, 0.0) for x in pair) for pair in pairs]  # type: ignore[misc]
+        """Pairs (u, v) with u ⊕ v in P(F): from p ⊕ q projected, and from the prox itself."""
+        F = self.true_layer
+        self._prox(F, _EMPTY, p, q, 1.0, pools)
+        pairs = [kernels.bound_potentials(F.row, F.col, F.w, _EMPTY, pools.X, p, q, 1.0)]
+        if F is self.layer:
+            pairs.append(
+                kernels.bound_potentials(F.row, F.col, F.w, self.Y, self.X, p, q, self.rho)
+            )
+        return [(_finite(u), _finite(v)) for u, v in pairs]
+
+
+def _finite(x: Array) -> Array:
+    """Points without edges get potential 0."""
+    return np.where(np.isfinite(x), x, 0.0)

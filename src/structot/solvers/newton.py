@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from structot._parallel import single_threaded_blas
 from structot.certificate import Dual, dual_from_cost
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
@@ -25,11 +26,10 @@ from structot.transport import round_plan
 
 Array = np.ndarray
 
-# Inner problems are solved to this fraction of the distance between X and Y, in at most so many
-# steps; ρ falls when they are easy and rises when they are hard.
-_INNER_ACCURACY = 0.3
-_INNER_STEPS = 8
-_EASY, _HARD = 2, 5
+# The weight ρ stays within this range of its first value, where arithmetic is safe.
+_RHO_RANGE = 1e-10, 1e6
+# Without progress for so many outer steps at the highest accuracy, rounding is all that is left.
+_PATIENCE = 60
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
 
@@ -62,43 +62,73 @@ class Newton(Solver):
         if problem.reg > 0:
             yield from entropic_steps(problem, start)
         else:
-            yield from _proximal_newton(problem, start, self.rho)
+            with single_threaded_blas():
+                yield from _proximal_newton(problem, start, self.rho)
+
+
+class _Pace:
+    """How exactly, and with which ρ, the next inner problem is solved.
+
+    A rough inner solution (relative to the distance between X and Y) is enough as long as the gap
+    keeps falling; when it does not for some outer steps, more exact ones are asked for.
+    """
+
+    def __init__(self, rho: float) -> None:
+        self.rho = rho
+        self._range = rho * _RHO_RANGE[0], rho * _RHO_RANGE[1]
+        self.accuracy, self.most, self._easy, self._hard = 0.3, 8, 2, 5
+        self._best, self._since, self._stuck = np.inf, 0, 0
+
+    def adapt(self, steps: int, solved: bool, gap: float) -> bool:
+        """Learn from one inner problem; False when nothing has helped for long."""
+        if not solved:
+            self.rho *= 2.0
+        elif steps <= self._easy:
+            self.rho /= 2.0
+        elif steps >= self._hard:
+            self.rho *= 1.5
+        self.rho = min(max(self.rho, self._range[0]), self._range[1])
+        self._since += 1
+        if gap < 0.8 * self._best:
+            self._best, self._since, self._stuck = gap, 0, 0
+        elif self._since >= 6:
+            self._since = 0
+            self._stuck += 6
+            self.accuracy = max(self.accuracy / 3.0, 1e-4)
+            self.most = min(self.most + 6, 40)
+            self._easy, self._hard = min(self._easy + 2, 10), min(self._hard + 4, 25)
+        return self._stuck < _PATIENCE
 
 
 def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Iterator[Step | None]:
     inner = ProximalDual(problem)
     certify = _Certifier(problem, inner)
     n, m = problem.shape
-    if start.potentials is None:
-        p, q = np.zeros(n), np.zeros(m)
-    else:
-        p, q = start.potentials
+    p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
     plan = problem.independent if start.plan is None else start.plan
-    rho = rho_factor * max(n, m) / problem.total
+    pace = _Pace(rho_factor * max(n, m) / problem.total)
     if start.plan is not None and start.potentials is not None:
-        rho /= 64  # near the answer long outer steps pay
-    inner.centre(inner.layer.gather(plan), rho)
+        pace.rho /= 64  # near the answer long outer steps pay
+    inner.centre(inner.layer.gather(plan), pace.rho)
     share = 1e-2
-    while True:
+    best_value, best_bound = np.inf, -np.inf
+    going = True
+    while going:
         value = inner.evaluate(p, q)
         steps, solved = 0, False
-        while steps < _INNER_STEPS and not solved:
+        while True:
             p, q, value, share, moved = _newton_step(inner, p, q, value, share)
             steps += 1
             size = float(np.abs(value.gradient).sum())
-            solved = size <= max(_INNER_ACCURACY * value.moved, 1e-15 * problem.total)
-            if not solved and steps < _INNER_STEPS:
-                yield None
-            if not moved:
+            solved = size <= max(pace.accuracy * value.moved, 1e-15 * problem.total)
+            if solved or not moved or steps >= pace.most:
                 break
-        yield certify(p, q, value)
-        if not solved:
-            rho *= 2.0
-        elif steps <= _EASY:
-            rho /= 2.0
-        elif steps >= _HARD:
-            rho *= 1.5
-        inner.centre(inner.X.copy(), rho)
+            yield None
+        step = certify(p, q, value)
+        best_value, best_bound = min(best_value, step.value), max(best_bound, step.lower_bound)
+        yield step
+        going = pace.adapt(steps, solved, problem.relative_gap(best_value, best_bound))
+        inner.centre(inner.X.copy(), pace.rho)
 
 
 def _newton_step(

@@ -62,7 +62,7 @@ def solve(
         Weight of the entropy term; with ``structure=None`` this is Sinkhorn's problem.
     method
         "auto", "newton", "splitting", "mirror_descent", "saddle_mirror_descent", "mirror_prox",
-        "linear_program", "exact", or a solver with options, e.g. ``sot.solvers.MirrorProx(step=3)``.
+        "linear_program", "exact", or a solver with options, e.g. ``solvers.MirrorProx(step=3)``.
     tol
         Certified relative gap at which to stop, the only stopping rule.
     max_iter, time_limit

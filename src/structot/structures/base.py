@@ -58,6 +58,8 @@ class Combination(Structure):
     Modular() + 0.5 * Groups(['a', 'b'], concave=Sqrt())
     """
 
+    terms: tuple[tuple[float, Structure], ...]
+
     def __init__(self, terms: tuple[tuple[float, Structure], ...]) -> None:
         flat: list[tuple[float, Structure]] = []
         for factor, term in terms:

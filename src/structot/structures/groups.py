@@ -46,7 +46,8 @@ class Groups(Structure):
     Examples
     --------
     >>> import numpy as np, structot as sot
-    >>> F = sot.Groups(["a", "a", "b"], ["x", "x"], sot.concave.Truncation(1.0)).bind(np.ones((3, 2)))
+    >>> groups = sot.Groups(["a", "a", "b"], ["x", "x"], sot.concave.Truncation(1.0))
+    >>> F = groups.bind(np.ones((3, 2)))
     >>> F.value(np.array([[True, True], [True, True], [False, True]]))
     2.0
     """
@@ -77,20 +78,20 @@ class Groups(Structure):
             concave = [
                 as_concave(self.concave(k, t)) for k in range(shape[0]) for t in range(shape[1])
             ]
-        scale = np.ones(shape)
+        scale: Array = np.ones(shape)
         if self.units == "block":
             scale = block_totals(M, rows, cols, shape)
             scale[scale == 0] = 1.0
-        scale = scale.ravel()
         if shape == (n, m) and isinstance(concave, Concave):
             # Every pair is a block of its own: F is modular, with the cost g(M).
-            scale = scale.reshape(n, m)[rows][:, cols]
+            scale = scale[rows][:, cols]
             cost = np.full((n, m), np.inf)
             finite = np.isfinite(M)
             units = M[finite] / scale[finite]
             concave.check(float(units.max(initial=0.0)))
             cost[finite] = scale[finite] * concave(units)
             return cost, []
+        scale = scale.ravel()
         return None, [Blocks(M, rows, cols, concave, outer=scale, inner=1.0 / scale)]
 
     def __repr__(self) -> str:
