@@ -60,16 +60,18 @@ class Hessian:
             y += self._columns @ (self.weight * (self.counts @ x))
         return y
 
-    def plus(self, other: Hessian) -> Hessian:
-        """The sum of two."""
-        parts = [H for H in (self, other) if H.counts is not None]
-        if not parts:
-            return Hessian(self.single + other.single)
-        return Hessian(
-            self.single + other.single,
-            vstack([H.counts for H in parts], format="csr"),
-            np.concatenate([H.weight for H in parts]),
-        )
+    def plus(self, other: Hessian, factor: float) -> Hessian:
+        """self + factor · other."""
+        single = self.single + factor * other.single
+        terms = [
+            (H.counts, x * H.weight)
+            for H, x in ((self, 1.0), (other, factor))
+            if H.counts is not None
+        ]
+        if not terms:
+            return Hessian(single)
+        counts, weight = zip(*terms, strict=True)
+        return Hessian(single, vstack(counts, format="csr"), np.concatenate(weight))
 
     def matrix(self) -> Array:
         """H as a dense array (n+m, n+m)."""
@@ -87,6 +89,7 @@ class SmoothDual(ABC):
     """φ and what belongs to it. Holds the last point (p, q) it was evaluated at, and its reg."""
 
     uniform = True  # whether d = 1
+    reach = np.inf  # no sensible step is longer
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -153,7 +156,7 @@ class SmoothDual(ABC):
 
     def balance(self, K: Array, reg: float, sweeps: int) -> tuple[Array, Array]:
         """Multipliers that increase φ with K fixed, from the last ones: Sinkhorn's iteration."""
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             L = self.la[:, None] + self.lb - K / reg
         init = (self.p / reg, self.q / reg)
         f, g = sinkhorn(L, self.a, self.b, init=init, tol=1e-3, max_iter=sweeps).potentials
@@ -263,9 +266,7 @@ class BlocksDual(SmoothDual):
         return self._exponentials()
 
     def _exponentials(self) -> float:
-        parts = self._each(
-            kernels.exponentials, self.layer.w, self.floor, self.X, *self.shape
-        )
+        parts = self._each(kernels.exponentials, self.layer.w, self.floor, self.X, *self.shape)
         self.rows, self.cols = _sums(parts, 0), _sums(parts, 1)
         return float(sum(part[2] for part in parts))
 

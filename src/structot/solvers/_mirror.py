@@ -15,9 +15,15 @@ from typing import ClassVar
 import numpy as np
 
 from structot import _checks
-from structot.certificate import Dual, dual_by_exact_transport, dual_from_cost
+from structot.certificate import (
+    Dual,
+    dual_by_exact_transport,
+    dual_from_cost,
+    dual_from_potentials,
+)
 from structot.problem import Problem
 from structot.solvers._loop import Step
+from structot.solvers._start import Start
 from structot.solvers.base import Solver
 from structot.submodular.base import Submodular
 from structot.transport import SinkhornStatus, round_plan, sinkhorn
@@ -62,6 +68,11 @@ class MirrorSolver(Solver):
 def on_edges(function: Submodular, K: Array) -> Array:
     """K with 0 instead of +inf on forbidden pairs."""
     return K if function.allowed is None else np.where(function.allowed, K, 0.0)
+
+
+def known_dual(problem: Problem, start: Start) -> Dual | None:
+    """What the potentials of the start prove, if there are any."""
+    return None if start.potentials is None else dual_from_potentials(problem, *start.potentials)
 
 
 @dataclass(frozen=True)
@@ -163,6 +174,8 @@ class Averages:
         # regularisation 1 / Σ η: divided by Σ η they are nearly optimal for K̄ itself.
         K = self.K.copy() if allowed is None else np.where(allowed, self.K, np.inf)
         duals = [dual_from_cost(problem, K, last.rows / self.weight), *self.known_duals]
+        if t == 1:  # one step says little; a cost >= 0 proves at least 0 from u = 0
+            duals.append(dual_from_cost(problem, K))
         if t >= self.next_exact:
             self.next_exact = int(np.ceil(_EXACT_FACTOR * t))
             duals.append(dual_by_exact_transport(problem, K))

@@ -85,6 +85,7 @@ def entropic_steps(problem: Problem, start: Start) -> Iterator[Step | None]:
     K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
     u, v = c_transform(K, np.zeros(problem.shape[0]))
     yield _first(dual, u, v, K)
+    dual.reach = float(np.abs(K).max(where=np.isfinite(K), initial=0.0)) + 50.0 * problem.reg
     regs = _stages(dual, K)
     point = None
     if start.potentials is not None:
@@ -179,29 +180,38 @@ def newton_step(dual: SmoothDual, point: Iterate) -> Iterate | None:
     is added, and the direction computed once more from the same point. The dual function is left
     at the new point.
     """
-    g, H, tol = dual.gradient, dual.hessian(), min(0.1, dual.error)
+    g, H, error = dual.gradient, dual.hessian(), dual.error
+    # Damping relative to H, and to H at the plan r where the plan has not come to life yet.
+    marginals = np.concatenate([dual.a, dual.b])
+    D = np.maximum(H.diagonal, 1e-3 * marginals * (dual.total / (dual.reg * dual.mass)))
+    D[D == 0.0] = 1.0  # points without mass stay where they are
     best: Iterate | None = None
-    damping = point.damping
+    damping, n = point.damping, point.p.size
     for _ in range(_ROUNDS):
-        s = direction(H, g, damping, dual, tol)
-        t, found = _line_search(dual, point, s, float(g @ s), g)
+        s = direction(H, g, damping * D, min(0.1, error))
+        # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
+        s *= min(1.0, dual.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
+        slope = float(g @ s)
+        t, found = _line_search(dual, point, s, slope, error)
         if found is not None and (best is None or found.phi > best.phi):
             best = found
-        if t >= _LONG:
+        if t >= _LONG or slope <= _noise(dual, point):
             damping = max(damping / 10.0, _DAMPING)
             break
-        if found is None and float(g @ s) <= _noise(dual, point):
-            break
-        n = point.p.size
         far = 2.0 * t
         if dual.evaluate(point.p + far * s[:n], point.q + far * s[n:], dual.reg) > -np.inf:
-            H = H.plus(dual.hessian())
+            # Out there X may be huge; what counts is where, so it is scaled to the mass.
+            H = H.plus(dual.hessian(), min(1.0, dual.total / float(dual.rows.sum())))
         else:
             damping *= 10.0
+    else:
+        damping *= 10.0
     if best is None:
         return None
-    dual.evaluate(best.p, best.q, dual.reg)
-    return _rebalanced(dual, best._replace(damping=damping)) if t < 1.0 else best._replace(damping=damping)
+    best = best._replace(damping=damping)
+    if dual.p is not best.p:
+        dual.evaluate(best.p, best.q, dual.reg)
+    return best if t == 1.0 else _rebalanced(dual, best)
 
 
 def _noise(dual: SmoothDual, point: Iterate) -> float:
@@ -211,11 +221,10 @@ def _noise(dual: SmoothDual, point: Iterate) -> float:
 
 
 def _line_search(
-    dual: SmoothDual, point: Iterate, s: Array, slope: float, g: Array
+    dual: SmoothDual, point: Iterate, s: Array, slope: float, error: float
 ) -> tuple[float, Iterate | None]:
     """The largest step among 1, 1/2, ... with enough ascent; the last step tried if none."""
     n, noise = point.p.size, _noise(dual, point)
-    error = float(np.abs(g).sum()) / dual.total
     t = 1.0
     while slope > 0.0:
         p, q = point.p + t * s[:n], point.q + t * s[n:]
@@ -229,50 +238,45 @@ def _line_search(
     return 0.5 * t, None
 
 
-def direction(H: Hessian, g: Array, damping: float, dual: SmoothDual, tol: float) -> Array:
-    """s with (H + damping D) s = g, D the diagonal of H, kept from vanishing."""
-    marginals = np.concatenate([dual.a, dual.b])
-    D = np.maximum(H.diagonal, 1e-3 * marginals * (dual.total / (dual.reg * dual.mass)))
-    D[D <= 0.0] = 1.0
+def direction(H: Hessian, g: Array, D: Array, tol: float) -> Array:
+    """s with (H + diag(D)) s = g, to the tolerance or better."""
     if g.size > _DENSE:
-        s = _conjugate_gradients(H, g, D, damping, tol)
+        s = _conjugate_gradients(H, g, D, tol)
         if s is not None or g.size > _DENSE_LAST:
-            return g / D if s is None else s
-    return _cholesky(H, g, D, damping)
+            return g / (H.diagonal + D) if s is None else s
+    return _cholesky(H, g, D)
 
 
-def _cholesky(H: Hessian, g: Array, D: Array, damping: float) -> Array:
-    scale = 1.0 / np.sqrt(D)
+def _cholesky(H: Hessian, g: Array, D: Array) -> Array:
+    scale = 1.0 / np.sqrt(H.diagonal + D)
     A = H.matrix()
     A *= scale[:, None]
     A *= scale
-    diagonal = A.diagonal().copy()
-    for _ in range(6):
-        np.fill_diagonal(A, diagonal + damping)
+    A[np.diag_indices_from(A)] = 1.0
+    for _ in range(4):
         try:
             return scale * cho_solve(cho_factor(A, lower=True), scale * g)
         except LinAlgError:
-            damping = max(100.0 * damping, 1e-12)
-    return g / D
+            A[np.diag_indices_from(A)] *= 1.0 + 1e-8
+    return scale * scale * g
 
 
-def _conjugate_gradients(
-    H: Hessian, g: Array, D: Array, damping: float, tol: float
-) -> Array | None:
-    """The same by conjugate gradients to a relative residual in the norm of 1/D, or None."""
+def _conjugate_gradients(H: Hessian, g: Array, D: Array, tol: float) -> Array | None:
+    """The same by preconditioned conjugate gradients, or None if they take too long."""
+    diagonal = H.diagonal + D
     s, r = np.zeros_like(g), g.copy()
-    z = r / D
+    z = r / diagonal
     d = z
     square = float(r @ z)
     goal = tol * tol * square
     for _ in range(_CG_STEPS):
-        Hd = H.times(d) + damping * D * d
+        Hd = H.times(d) + D * d
         curvature = float(d @ Hd)
         if not curvature > 0.0:
             return None
         s += square / curvature * d
         r -= square / curvature * Hd
-        z = r / D
+        z = r / diagonal
         last, square = square, float(r @ z)
         if square <= goal:
             return s

@@ -12,8 +12,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from structot.polytope.blocks import Blocks
 from structot.problem import Problem
-from structot.solvers._mirror import OVERFLOW, Averages, Iterate, MirrorSolver, Steps, on_edges
+from structot.solvers._mirror import (
+    OVERFLOW,
+    Averages,
+    Iterate,
+    MirrorSolver,
+    Steps,
+    known_dual,
+    on_edges,
+)
 from structot.solvers._start import Start
 
 Array = np.ndarray
@@ -54,12 +63,16 @@ class MirrorDescent(MirrorSolver):
         now = Iterate.first(problem, start.plan)
         K = on_edges(function, function.greedy(now.plan))
         best = np.sqrt(2.0 * np.log(max(K.size, 2)))
-        smallest = problem.scale() / problem.total
         square = 0.0  # Σ_s <P_s, K_s²> / T
-        averages = Averages(problem, start.plan)
+        # Only the known potentials would need a projection, which may be slow where F has no own.
+        fast = (
+            all(isinstance(layer, Blocks) for layer in problem.layers) and len(problem.layers) < 2
+        )
+        averages = Averages(problem, start.plan, known_dual(problem, start) if fast else None)
         for t in count(1):
             square += float(np.sum(now.plan * K**2)) / problem.total
-            eta = self.first_step * self.decay(t) * best / max(np.sqrt(square / t), smallest)
+            size = np.sqrt(square / t) if square > 0 else 1.0  # K = 0: any step will do
+            eta = self.first_step * self.decay(t) * best / size
             averages.add(eta, now.plan, K)
             moved = now.moved(problem, eta, K, averages.sinkhorn_tol)
             if moved is None:

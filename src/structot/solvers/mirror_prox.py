@@ -13,9 +13,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from structot import _checks
-from structot.certificate import Dual, dual_from_potentials
 from structot.problem import Problem
-from structot.solvers._mirror import OVERFLOW, Averages, Iterate, MirrorSolver, Steps, on_edges
+from structot.solvers._mirror import (
+    OVERFLOW,
+    Averages,
+    Iterate,
+    MirrorSolver,
+    Steps,
+    known_dual,
+    on_edges,
+)
 from structot.solvers._start import Start
 from structot.submodular.base import METRICS, Submodular
 
@@ -28,6 +35,9 @@ _FLOOR = 1e-100
 _SPREAD = 0.1
 # No step moves P by more than this many times what would make the averaged gap f(P_0) / t.
 _LARGEST_MOVE = 10.0
+# No step goes farther than this many times the size of K: it would end in the same corner of B(F),
+# but the projection has to keep the digits of K, which drown in a point too far away.
+_FARTHEST = 1e4
 # The automatic step of mirror prox: its factors after a safe and an unsafe move, and its range.
 _GROW, _SHRINK, _SMALLEST, _LARGEST = 1.02, 0.8, 1e-2, 1e4
 
@@ -81,12 +91,13 @@ class SaddleSolver(MirrorSolver):
 
     def cost_step(self, F: Submodular, K: Array, eta: float, P: Array) -> Array:
         """argmax_{K' in B(F)} η <P, K'> - D(K', K)."""
-        if self.mirror_map == "euclidean":
-            return self._project(F, K + eta * P)
-        if self.mirror_map == "cost":
-            return self._project(F, K + eta * F.metric * P)
-        # A factor common to all entries does not move the projection; this one cannot overflow.
-        return self._project(F, K * np.exp(eta * (P - P.max())))
+        gradient = F.metric * P if self.mirror_map == "cost" else P
+        size = 1.0 if self.mirror_map == "entropy" else float(np.abs(K).max())
+        eta = min(eta, _FARTHEST * size / max(float(gradient.max()), np.finfo(float).tiny))
+        if self.mirror_map == "entropy":
+            # A factor common to all entries moves no projection; this one avoids overflow.
+            return self._project(F, K * np.exp(eta * (P - P.max())))
+        return self._project(F, K + eta * gradient)
 
     def _project(self, F: Submodular, Z: Array) -> Array:
         if self.mirror_map == "entropy":
@@ -109,8 +120,8 @@ class SaddleSolver(MirrorSolver):
             cap = cap * max(float(V.max()), float(first.max()))
         far_plan = problem.total * np.log(max(P.size, 2))
         far_cost = max(self._divergence(F, V, K), self._divergence(F, first, K))
-        size = max(float(np.sum(P * np.abs(first))), problem.scale())
-        longest = _LARGEST_MOVE / size
+        size = float(np.sum(P * np.abs(first)))
+        longest = _LARGEST_MOVE / (size if size > 0 else problem.total)  # F = 0: any step will do
         norm = np.sqrt(far_plan * far_cost * float(cap.max()))
         unit = min(1.0 / norm, longest) if norm > 0 else longest
         return Rates(unit * far_plan, unit * far_cost)
@@ -158,7 +169,7 @@ class SaddleMirrorDescent(SaddleSolver):
     def steps(self, problem: Problem, start: Start) -> Steps:
         now, K = Iterate.first(problem, start.plan), self.first_cost(problem, start)
         rates = self.rates(problem, now.plan, K)
-        averages = Averages(problem, start.plan, _known(problem, start))
+        averages = Averages(problem, start.plan, known_dual(problem, start))
         for t in count(1):
             eta = rates.times(self.first_step * self.decay(t))
             averages.add(eta.plan, now.plan, K)
@@ -214,7 +225,7 @@ class MirrorProx(SaddleSolver):
     def steps(self, problem: Problem, start: Start) -> Steps:
         now, K = Iterate.first(problem, start.plan), self.first_cost(problem, start)
         rates = self.rates(problem, now.plan, K)
-        averages = Averages(problem, start.plan, _known(problem, start))
+        averages = Averages(problem, start.plan, known_dual(problem, start))
         half: Iterate | None = None
         step = self.first_step
         for t in count(1):
@@ -276,10 +287,6 @@ class _Move(NamedTuple):
     half_cost: Array
     end: Iterate
     end_cost: Array
-
-
-def _known(problem: Problem, start: Start) -> Dual | None:
-    return None if start.potentials is None else dual_from_potentials(problem, *start.potentials)
 
 
 def _has_entropy(function: Submodular) -> bool:

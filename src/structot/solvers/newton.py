@@ -111,7 +111,6 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
         pace.rho /= 64  # near the answer long outer steps pay
     inner.centre(inner.layer.gather(plan), pace.rho)
     share = 1e-2
-    best_value, best_bound = np.inf, -np.inf
     going = True
     while going:
         value = inner.evaluate(p, q)
@@ -124,10 +123,8 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             if solved or not moved or steps >= pace.most:
                 break
             yield None
-        step = certify(p, q, value)
-        best_value, best_bound = min(best_value, step.value), max(best_bound, step.lower_bound)
-        yield step
-        going = pace.adapt(steps, solved, problem.relative_gap(best_value, best_bound))
+        yield certify(p, q, value)
+        going = pace.adapt(steps, solved, certify.gap)
         inner.centre(inner.X.copy(), pace.rho)
 
 
@@ -160,21 +157,21 @@ class _Certifier:
         self.problem, self.inner = problem, inner
         edges, blocks = inner.layer.w.size, inner.layer.start.size - 1
         self.projection = Pools.empty(edges, blocks)
+        self.best_value, self.best_bound = np.inf, -np.inf
+
+    @property
+    def gap(self) -> float:
+        return self.problem.relative_gap(self.best_value, self.best_bound)
 
     def __call__(self, p: Array, q: Array, value: Value) -> Step:
         problem, inner = self.problem, self.inner
         x = inner.repaired(value.gradient, _REPAIR_SHARE)
         P = round_plan(inner.layer.scatter(x), problem.a, problem.b, problem.function.allowed)
-        pairs = inner.proved_potentials(p, q, self.projection)
-        bounds = [float(problem.a @ u + problem.b @ v) for u, v in pairs]
-        best = int(np.argmax(bounds))
-        u, v = pairs[best]
-        return Step(
-            value=problem.objective(P),
-            plan=lambda: P,
-            lower_bound=bounds[best],
-            dual=lambda: _complete(problem, u, v),
-        )
+        objective = problem.objective(P)
+        self.best_value = min(self.best_value, objective)
+        u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value)
+        self.best_bound = max(self.best_bound, bound)
+        return Step(objective, lambda: P, bound, lambda: _complete(problem, u, v))
 
 
 def _complete(problem: Problem, u: Array, v: Array) -> Dual:

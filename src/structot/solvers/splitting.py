@@ -1,0 +1,319 @@
+"""Splitting: one copy of the plan per layer, one copy with the right marginals, made to agree.
+
+Notation. F = C + Σ_r F_r; d_r the metric of layer r, in which its prox is fast, times a fixed scale;
+D_r = ρ d_r. X_r >= 0 the copies, Z the plan with the marginals, Y_r the scaled multipliers of
+X_r = Z, all as the sum S_r = Z + Y_r; p, q the multipliers of the marginals. The copies stand one
+after the other in one flat vector, each in the edge order of its layer; the masses have total 1.
+
+One Douglas-Rachford step for  min Σ_r f_r(X_r) + <C, Z>,  X_r = Z,  is
+
+    Z   = argmin_{Z1 = a, Zᵀ1 = b} <C, Z> + 1/2 Σ_r D_r (Z - S_r)²
+        = projection of (Σ_r D_r S_r - C) / W in the metric W = Σ_r D_r
+    X_r = argmin_{X >= 0} f_r(X) + 1/2 D_r (X - (2Z - S_r))²
+    S_r = S_r + γ (X_r - Z),
+
+a nonexpansive map of S in the metric D, for 0 < γ <= 2. Its multipliers satisfy
+-Σ_r D_r Y_r + C = p ⊕ q, so the projections of -D_r Y_r onto B(F_r) prove a bound. The iteration is
+Halpern's: each new point is drawn back towards an anchor with a weight that falls like 1/j, and the
+anchor moves to the current point when the residual has fallen enough; on these piecewise linear
+problems that beats the plain iteration by factors, at the price of one more vector.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from structot._checks import positive
+from structot.certificate import dual_from_cost
+from structot.polytope.blocks import Blocks, Pools
+from structot.problem import Problem
+from structot.solvers._loop import Step
+from structot.solvers._start import Start
+from structot.solvers.base import Solver
+from structot.submodular.base import Submodular
+from structot.transport import MarginalProjection, round_plan
+
+Array = np.ndarray
+
+# Restart when the residual fell below the first share of its value at the anchor, or below the
+# second and has begun to rise, or after this share of all iterations.
+_ENOUGH, _SOME, _LONG = 0.2, 0.8, 0.2
+# Largest change of ρ at restart t: 1 + this · decay^t. The product of all changes stays finite,
+# so that in the end the method is one fixed nonexpansive map.
+_CHANGE, _DECAY = 4.0, 0.93
+# Iterations between certificates, and later the inverse share of all iterations between them.
+_OFTEN = 10
+# A residual this small relative to the point is rounding error. So is an answer that has not
+# improved for this many times as long as it took to get there.
+_ROUNDING = 1e-15
+_PATIENCE = 10
+
+
+@dataclass(frozen=True)
+class Splitting(Solver):
+    """min_{P in U(a,b)} f(P) for any sum of layers: Douglas-Rachford with restarted anchors.
+
+    Parameters
+    ----------
+    rho
+        Initial weight of the quadratic terms, relative to (mean price) / (mean mass) of a pair; it
+        is balanced from the residuals afterwards.
+    relaxation
+        γ in (0, 2]; 2 reflects fully, which the anchor makes safe.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> M = [[1.0, 3.0, 4.0], [2.0, 2.0, 1.0], [5.0, 1.0, 1.0]]
+    >>> groups = sot.Groups([0, 0, 1], [0, 1, 1]) + sot.Coverage([0, 1, 1])
+    >>> sot.solve(M, structure=groups, method="splitting").converged
+    True
+    """
+
+    name: ClassVar[str] = "splitting"
+    rho: float = 1.0
+    relaxation: float = 2.0
+
+    def __post_init__(self) -> None:
+        positive("rho", self.rho)
+        if not 0 < self.relaxation <= 2:
+            raise ValueError(f"relaxation must be in (0, 2]; got {self.relaxation}.")
+
+    def objection(self, problem: Problem) -> str | None:
+        if not problem.layers:
+            return "there is nothing to split in a modular function; use method='exact'"
+        return super().objection(problem)
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
+        copies = _Copies(problem, self.rho)
+        S = copies.begin(start)
+        anchor = _Anchor(S)
+        value, bound, improved, certify_at = np.inf, -np.inf, 0, 1
+        for k in itertools.count(1):
+            V = copies.mean(S)
+            Z = copies.project(V)
+            z = copies.spread(Z)
+            x = copies.prox(2 * z - S)
+            residual = copies.norm(x - z)
+            step = None
+            if k == certify_at:
+                certify_at = k + max(_OFTEN, k // _OFTEN)
+                step = copies.certificate(V, Z, x, S - z)
+                if step.value < value or step.lower_bound > bound:
+                    value, bound = min(value, step.value), max(bound, step.lower_bound)
+                    improved = k
+            yield step
+            if residual <= _ROUNDING * copies.norm(S) or k > _PATIENCE * (improved + 100):
+                return
+            moved = S + self.relaxation * (x - z)
+            if anchor.is_done(k, residual, z):
+                S = copies.balance(S, z, moved, anchor)
+                anchor.move(S)
+            else:
+                S = anchor.pull(moved)
+
+
+WS=True
+class _Anchor:
+    """Halpern's anchor: where it is, the residual and Z there, and the steps made since."""
+
+    def __init__(self, S: Array) -> None:
+        self.moves = -1
+        self.move(S)
+
+    def move(self, S: Array) -> None:
+        self.S = S
+        self.steps = 0
+        self.moves += 1
+
+    def is_done(self, k: int, residual: float, z: Array) -> bool:
+        """Whether the anchor should move to where the iteration is."""
+        last, self.residual = self.residual if self.steps else np.inf, residual
+        if self.steps == 0:
+            self.first, self.z = residual, z
+            return False
+        return (
+            residual <= _ENOUGH * self.first
+            or (residual <= _SOME * self.first and residual > last)
+            or self.steps >= _LONG * k + _OFTEN
+        )
+
+    def pull(self, S: Array) -> Array:
+        """The next point: S, drawn back towards the anchor."""
+        self.steps += 1
+        return S + (self.S - S) / (self.steps + 1)
+
+
+class _Copies:
+    """The copies of the plan, one per layer, as one flat vector, and the operators on them."""
+
+    def __init__(self, problem: Problem, rho: float) -> None:
+        self.problem = problem
+        # f is positively homogeneous: total mass 1 keeps squares far from under- and overflow.
+        self.a, self.b = problem.a / problem.total, problem.b / problem.total
+        self.parts = [
+            _BlockPart(layer) if isinstance(layer, Blocks) else _Part(layer)
+            for layer in problem.layers
+        ]
+        ends = np.cumsum([0, *(part.d.size for part in self.parts)])
+        self.slices = [slice(i, j) for i, j in itertools.pairwise(ends)]
+        self.rho = rho
+        self.d = np.concatenate([part.d for part in self.parts])
+        W = self._sum(self.d)  # (n, m), 0 on forbidden pairs
+        self.projection = MarginalProjection(W, problem.function.allowed)
+        self.W = self.spread(W)
+        self.share = self.d / self.W
+        linear = np.zeros(problem.shape) if problem.linear is None else problem.linear
+        self.C = np.where(W > 0, linear, 0.0)
+        self.C_over_W = np.divide(self.C, W, out=np.zeros(W.shape), where=W > 0)
+
+    def _each(self, flat: Array) -> Iterator[tuple[_Part, Array]]:
+        for part, where in zip(self.parts, self.slices, strict=True):
+            yield part, flat[where]
+
+    def _sum(self, flat: Array, fill: float = 0.0) -> Array:
+        """Σ_r over the copies, (n, m)."""
+        scattered = [part.scatter(own, fill) for part, own in self._each(flat)]
+        return scattered[0] if len(scattered) == 1 else np.add.reduce(scattered)
+
+    def spread(self, Z: Array) -> Array:
+        """The same (n, m) array for every copy."""
+        return np.concatenate([part.gather(Z) for part in self.parts])
+
+    def norm(self, S: Array) -> float:
+        return math.sqrt(float(self.d @ (S * S)))
+
+    def mean(self, S: Array) -> Array:
+        """V = (Σ_r D_r S_r - C) / W, (n, m)."""
+        return self._sum(self.share * S) - self.C_over_W / self.rho
+
+    def project(self, V: Array) -> Array:
+        """Z, the nearest array with the marginals a and b in the metric W; may be negative."""
+        return self.projection.project(V, self.a, self.b)
+
+    def prox(self, V: Array) -> Array:
+        """X_r of every layer."""
+        return np.concatenate([part.prox(own, self.rho) for part, own in self._each(V)])
+
+    def begin(self, start: Start) -> Array:
+        """S from a plan and potentials: Z is the plan, the D_r Y_r are shares of C - p ⊕ q."""
+        problem = self.problem
+        plan, potentials = start.plan, start.potentials
+        if plan is None:
+            allowed = problem.function.allowed
+            plan = round_plan(problem.independent, problem.a, problem.b, allowed=allowed)
+        if potentials is None:
+            # What the centres of the base polytopes prove.
+            center = self._worst_cost(np.zeros(self.d.size))
+            potentials = dual_from_cost(problem, center)[:2]
+        z = self.spread(plan / problem.total)
+        y = self.spread(self.C - np.add.outer(*potentials)) / (self.rho * self.W)
+        if WS and start.plan is not None and start.potentials is not None and y.any():
+            # Both sides known: weigh them alike.
+            factor = self.norm(y) / self.norm(z)
+            self.rho *= factor
+            y /= factor
+        return z + y
+
+    def _worst_cost(self, flat: Array) -> Array:
+        """C + the projections of the copies onto the base polytopes, a point of B(F)."""
+        costs = np.concatenate([part.project(own) for part, own in self._each(flat)])
+        return self._sum(costs, np.inf) + self.C
+
+    def balance(self, S: Array, z: Array, moved: Array, anchor: _Anchor) -> Array:
+        """The point ``moved`` after a change of ρ that lets Z and Y converge at the same rate.
+
+        Compared are, relative to their sizes, how far both move in this step and, as they are, how
+        far both came since the anchor: the first is the usual balance of residuals, the second
+        estimates the distances that are left. Their geometric mean was better than either.
+        """
+        z_next = self.spread(self.project(self.mean(moved)))
+        y, y_next = S - z, moved - z_next
+        way = self.norm(z - anchor.z), self.norm(y - anchor.S + anchor.z)
+        primal = self.norm(z_next - z) * self.norm(z) * way[0] ** 2
+        dual = self.norm(y_next - y) * self.norm(y) * way[1] ** 2
+        if not (primal > 0 and dual > 0):
+            return moved
+        largest = 1.0 + _CHANGE * _DECAY**anchor.moves
+        factor = min(max((dual / primal) ** 0.25, 1.0 / largest), largest)
+        self.rho *= factor
+        return z_next + y_next / factor
+
+    def certificate(self, V: Array, Z: Array, x: Array, y: Array) -> Step:
+        """The better of both plans rounded; the multipliers projected onto the base polytopes."""
+        problem = self.problem
+        candidates = (self._sum(self.share * x), Z)
+        plans = [
+            round_plan(problem.total * P, problem.a, problem.b, allowed=problem.function.allowed)
+            for P in candidates
+        ]
+        values = [problem.objective(P) for P in plans]
+        best = int(np.argmin(values))
+        K = self._worst_cost(-self.rho * self.d * y)
+        p, _ = self.projection.multipliers(V, self.a, self.b)
+        dual = dual_from_cost(problem, K, self.rho * p)
+        return Step(values[best], lambda: plans[best], dual.bound, lambda: dual)
+
+
+class _Part:
+    """A layer with a generic prox, its edges in row order.
+
+    Its metric d is scaled by (mean price) / (mean mass) of a pair, so that ρ = 1 suits all layers.
+    """
+
+    def __init__(self, layer: Submodular) -> None:
+        self.layer = layer
+        self._edges = np.ones(layer.shape, bool) if layer.allowed is None else layer.allowed
+        metric = self.gather(layer.metric)
+        price = layer.value(self._edges)
+        self._scale = (price if price > 0 else 1.0) * metric.size / float(metric.sum())
+        self.d = self._scale * metric
+
+    def gather(self, P: Array) -> Array:
+        return P[self._edges]
+
+    def scatter(self, x: Array, fill: float = 0.0) -> Array:
+        P = np.full(self.layer.shape, fill)
+        P[self._edges] = x
+        return P
+
+    def prox(self, v: Array, rho: float) -> Array:
+        """argmin_{X >= 0} f(X) + rho/2 Σ d (X - v)²."""
+        X = self.layer.prox(self.scatter(v), rho * self._scale, nonnegative=True)
+        return self.gather(X)
+
+    def project(self, z: Array) -> Array:
+        """argmin_{K in B(F)} Σ (K - z)² / d."""
+        return self.gather(self.layer.project(self.scatter(z), "cost"))
+
+
+class _BlockPart(_Part):
+    """A layer of blocks, in block order; each sort starts from the order of the last."""
+
+    layer: Blocks
+
+    def __init__(self, layer: Blocks) -> None:
+        self.layer = layer
+        self._cut: Pools | None = None
+        self._uncut: Pools | None = None
+        super().__init__(layer)
+
+    def gather(self, P: Array) -> Array:
+        return self.layer.gather(P)
+
+    def scatter(self, x: Array, fill: float = 0.0) -> Array:
+        return self.layer.scatter(x, fill)
+
+    def prox(self, v: Array, rho: float) -> Array:
+        self._cut = self.layer.prox_edges(v, rho * self._scale, 0.0, last=self._cut)
+        return self._cut.X
+
+    def project(self, z: Array) -> Array:
+        self._uncut = self.layer.prox_edges(z / self.d, self._scale, last=self._uncut)
+        return z - self.d * self._uncut.X
