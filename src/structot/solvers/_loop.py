@@ -74,7 +74,7 @@ def run(
             iteration += 1
             now = clock() - start
             if isinstance(step, Step):
-                if np.isnan(step.value) or np.isnan(step.lower_bound):
+                if not best.credible(step):
                     status = Status.NOT_FINITE
                     break
                 best.take(step)
@@ -114,6 +114,13 @@ class _Best:
         if not (np.isfinite(self.value) and np.isfinite(self.bound)):
             return np.inf
         return self.problem.relative_gap(self.value, self.bound)
+
+    def credible(self, step: Step) -> bool:
+        """No NaN, and no bound clearly above a value: arithmetic has broken down otherwise."""
+        value, bound = min(self.value, step.value), max(self.bound, step.lower_bound)
+        if np.isnan(step.value) or np.isnan(step.lower_bound):
+            return False
+        return not np.isfinite(value) or self.problem.relative_gap(value, bound) > -1e-6
 
     def take(self, step: Step) -> None:
         if step.plan is not None and step.value < self.value:

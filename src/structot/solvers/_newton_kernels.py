@@ -95,20 +95,23 @@ def pool_matrix(start, row, col, w, order, pool, pools, n, m, indptr, indices, d
 
 @njit(cache=True, nogil=True)
 def add_pools(indptr, indices, data, theta, H):
-    """H += Σ_B theta_B c_B c_Bᵀ, lower triangle."""
+    """H += Σ_B theta_B c_B c_Bᵀ, upper triangle."""
     for t in range(theta.size):
         for k in range(indptr[t], indptr[t + 1]):
             i = indices[k]
             x = theta[t] * data[k]
             for r in range(indptr[t], indptr[t + 1]):
                 j = indices[r]
-                if j <= i:
+                if j >= i:
                     H[i, j] += x * data[r]
 
 
 @njit(cache=True, nogil=True)
 def add_singles(row, col, w, X, active, factor, n, H):
-    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e, over all edges or those with X > 0 only."""
+    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over all edges, or those with X > 0 only.
+
+    Upper triangle; rows come before columns, so that (i, n + j) is in it.
+    """
     for e in range(row.size):
         if active and X[e] <= 0.0:
             continue
@@ -116,7 +119,7 @@ def add_singles(row, col, w, X, active, factor, n, H):
         x = factor / w[e]
         H[i, i] += x
         H[j, j] += x
-        H[j, i] += x
+        H[i, j] += x
 
 
 @njit(cache=True, nogil=True)

@@ -30,8 +30,7 @@ _EMPTY = np.empty(0)
 _DENSE = 2600
 # Smallest weight of the iteration, relative to the mean.
 _LEAST_WEIGHT = 1e-9
-# Polishing of a bound stops after so many rounds, or when one closes less than this part of the gap.
-_POLISHING_ROUNDS = 12
+# Polishing of a bound stops when a round closes less than this part of the gap.
 _POLISHING_PAYS = 0.08
 
 
@@ -83,6 +82,9 @@ class ProximalDual:
             ]
         )
         self.full_diagonal[self.full_diagonal == 0] = inverse.mean()
+
+        self._hessian: Array | None = None
+        self._alone = _alone_side(layer)
 
     @property
     def X(self) -> Array:
@@ -144,19 +146,19 @@ class ProximalDual:
         H_alone is the Hessian in which every edge (or every active one) moves alone: what the
         curvature becomes where pools break. A share of it damps H with the right geometry.
         """
-        unknowns = self.n + self.m
         # The null direction (1, -1), and points without active edges, need a trace of diagonal.
         ridge = 1e-10 * self.full_diagonal / self.rho
-        if unknowns <= _DENSE:
-            F = self.layer
-            H = np.zeros((unknowns, unknowns))
-            kernels.add_pools(G.indptr, G.indices, G.data, (1.0 - share) * G.theta, H)
-            kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, self.n, H)
-            H.ravel()[:: unknowns + 1] += ridge
-            # Transposed, the lower triangle is the upper one of a Fortran array: no copy is made.
-            factor = scipy.linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
-            return scipy.linalg.cho_solve(factor, gradient, check_finite=False)
-        return self._conjugate_gradients(G, gradient, share, ridge)
+        if ridge.size > _DENSE:
+            return self._conjugate_gradients(G, gradient, share, ridge)
+        F = self.layer
+        if self._hessian is None:
+            self._hessian = np.empty((ridge.size, ridge.size))
+        H = self._hessian
+        H.fill(0.0)
+        kernels.add_pools(G.indptr, G.indices, G.data, (1.0 - share) * G.theta, H)
+        kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, self.n, H)
+        H.ravel()[:: ridge.size + 1] += ridge
+        return _solve_upper(H, gradient, self.n, self._alone)
 
     def _conjugate_gradients(
         self, G: PoolMatrix, gradient: Array, share: float, ridge: Array
@@ -194,14 +196,14 @@ class ProximalDual:
         return out
 
     def proved_potentials(
-        self, p: Array, q: Array, pools: Pools, ceiling: float
+        self, p: Array, q: Array, pools: Pools, ceiling: float, rounds: int
     ) -> tuple[Array, Array, float]:
         """(u, v) with u ⊕ v in P(F), and the bound they prove.
 
         From p ⊕ q projected onto P(F) or from the prox itself, whichever is better. Then rounds of
         polishing: the projection onto B(F) raises u ⊕ v to a K, and the c-transform raises u and v
-        to K; the bound never falls. They go on while they close a good part of what is missing to
-        ``ceiling``, the best value known.
+        to K; the bound never falls. They go on, ``rounds`` at most, while they close a good part
+        of what is missing to ``ceiling``, the best value known.
         """
         F = self.true_layer
         self._prox(F, _EMPTY, p, q, 1.0, pools)
@@ -210,7 +212,7 @@ class ProximalDual:
             other = self._proved(self.Y, self.X, p, q, self.rho)
             if other[2] > bound:
                 u, v, bound = other
-        for _ in range(_POLISHING_ROUNDS):
+        for _ in range(rounds):
             self._prox(F, _EMPTY, u, v, 1.0, pools, floor=-np.inf)
             u, v, raised = self._proved(_EMPTY, pools.X, u, v, 1.0)
             gained, bound = raised - bound, raised
@@ -226,3 +228,44 @@ class ProximalDual:
         # Points without edges get potential 0.
         u, v = (np.where(np.isfinite(x), x, 0.0) for x in (u, v))
         return u, v, float(self.a @ u + self.b @ v)
+
+
+def _alone_side(layer: Blocks) -> str | None:
+    """The side on which every point is its own group, if there is one.
+
+    No pool then joins two points of that side, and its part of the Hessian is diagonal.
+    """
+    firsts = layer.start[:-1]
+    joined = layer.table.outer > 0  # edges of no cost form a block, but no pools
+    for side, index in (("columns", layer.col), ("rows", layer.row)):
+        if np.all(
+            (np.minimum.reduceat(index, firsts) == np.maximum.reduceat(index, firsts)) | ~joined
+        ):
+            return side
+    return None
+
+
+def _solve_upper(H: Array, x: Array, n: int, alone: str | None) -> Array:
+    """H d = x from the upper triangle of H, which is overwritten.
+
+    With one side diagonal only the Schur complement of the other is factorised. Transposed, an
+    upper triangle is the lower one of a Fortran array: LAPACK makes no copy.
+    """
+    options = {"overwrite_a": True, "check_finite": False}
+    if alone is None:
+        factor = scipy.linalg.cho_factor(H.T, lower=True, **options)
+        return scipy.linalg.cho_solve(factor, x, check_finite=False)
+    rows, cols = slice(None, n), slice(n, None)
+    keep, drop = (rows, cols) if alone == "columns" else (cols, rows)
+    coupling = H[rows, cols] if alone == "columns" else H[rows, cols].T
+    diagonal = H.diagonal()[drop]
+    root = coupling / np.sqrt(diagonal)
+    S = H[keep, keep].copy()
+    S -= root @ root.T
+    y = np.empty_like(x)
+    factor = scipy.linalg.cho_factor(S.T, lower=True, **options)
+    y[keep] = scipy.linalg.cho_solve(
+        factor, x[keep] - coupling @ (x[drop] / diagonal), check_finite=False
+    )
+    y[drop] = (x[drop] - coupling.T @ y[keep]) / diagonal
+    return y

@@ -181,14 +181,14 @@ def newton_step(dual: SmoothDual, point: Iterate) -> Iterate | None:
     at the new point.
     """
     g, H, error = dual.gradient, dual.hessian(), dual.error
-    # Damping relative to H, and to H at the plan r where the plan has not come to life yet.
+    # Points whose part of the plan has not come to life yet borrow some curvature from the plan r.
     marginals = np.concatenate([dual.a, dual.b])
-    D = np.maximum(H.diagonal, 1e-3 * marginals * (dual.total / (dual.reg * dual.mass)))
-    D[D == 0.0] = 1.0  # points without mass stay where they are
+    lent = np.maximum(1e-2 * marginals * (dual.total / (dual.reg * dual.mass)) - H.diagonal, 0.0)
+    lent[H.diagonal + lent == 0.0] = 1.0  # points without mass stay where they are
     best: Iterate | None = None
     damping, n = point.damping, point.p.size
     for _ in range(_ROUNDS):
-        s = direction(H, g, damping * D, min(0.1, error))
+        s = direction(H, g, damping * H.diagonal + lent, min(0.1, error))
         # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
         s *= min(1.0, dual.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
         slope = float(g @ s)
@@ -199,9 +199,11 @@ def newton_step(dual: SmoothDual, point: Iterate) -> Iterate | None:
             damping = max(damping / 10.0, _DAMPING)
             break
         far = 2.0 * t
-        if dual.evaluate(point.p + far * s[:n], point.q + far * s[n:], dual.reg) > -np.inf:
+        dual.evaluate(point.p + far * s[:n], point.q + far * s[n:], dual.reg)
+        crowd = float(dual.rows.sum()) / dual.total
+        if crowd < 1e100:
             # Out there X may be huge; what counts is where, so it is scaled to the mass.
-            H = H.plus(dual.hessian(), min(1.0, dual.total / float(dual.rows.sum())))
+            H = H.plus(dual.hessian(), min(1.0, 1.0 / crowd))
         else:
             damping *= 10.0
     else:

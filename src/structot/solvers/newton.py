@@ -30,8 +30,12 @@ Array = np.ndarray
 _RHO_RANGE = 1e-10, 1e6
 # Without progress for so many outer steps at the highest accuracy, rounding is all that is left.
 _PATIENCE = 60
+# A certificate costs about two Newton steps: one is made after every so many.
+_CERTIFY_EVERY = 4
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
+# Rounds of polishing of a bound, when the gap falls quickly and when it does not.
+_ROUNDS = 1, 12
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,8 @@ class _Pace:
         self.accuracy, self.most, self._easy, self._hard = 0.3, 8, 2, 5
         self._best, self._since, self._stuck = np.inf, 0, 0
 
-    def adapt(self, steps: int, solved: bool, gap: float) -> bool:
-        """Learn from one inner problem; False when nothing has helped for long."""
+    def adapt(self, steps: int, solved: bool) -> None:
+        """A smaller ρ after an easy inner problem, a larger one after a hard one."""
         if not solved:
             self.rho *= 2.0
         elif steps <= self._easy:
@@ -88,6 +92,9 @@ class _Pace:
         elif steps >= self._hard:
             self.rho *= 1.5
         self.rho = min(max(self.rho, self._range[0]), self._range[1])
+
+    def judge(self, gap: float) -> bool:
+        """Ask for more accuracy when the gap has stopped falling; False when that never helps."""
         self._since += 1
         if gap < 0.8 * self._best:
             self._best, self._since, self._stuck = gap, 0, 0
@@ -111,7 +118,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
         pace.rho /= 64  # near the answer long outer steps pay
     inner.centre(inner.layer.gather(plan), pace.rho)
     share = 1e-2
-    going = True
+    going, uncertified = True, _CERTIFY_EVERY
     while going:
         value = inner.evaluate(p, q)
         steps, solved = 0, False
@@ -123,8 +130,14 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             if solved or not moved or steps >= pace.most:
                 break
             yield None
-        yield certify(p, q, value)
-        going = pace.adapt(steps, solved, certify.gap)
+        uncertified += steps
+        if uncertified >= _CERTIFY_EVERY:
+            yield certify(p, q, value)
+            uncertified = 0
+            going = pace.judge(certify.gap)
+        else:
+            yield None
+        pace.adapt(steps, solved)
         inner.centre(inner.X.copy(), pace.rho)
 
 
@@ -158,19 +171,24 @@ class _Certifier:
         edges, blocks = inner.layer.w.size, inner.layer.start.size - 1
         self.projection = Pools.empty(edges, blocks)
         self.best_value, self.best_bound = np.inf, -np.inf
+        self.rounds = _ROUNDS[0]
 
     @property
     def gap(self) -> float:
+        if not np.isfinite(self.best_value):
+            return np.inf
         return self.problem.relative_gap(self.best_value, self.best_bound)
 
     def __call__(self, p: Array, q: Array, value: Value) -> Step:
         problem, inner = self.problem, self.inner
         x = inner.repaired(value.gradient, _REPAIR_SHARE)
         P = round_plan(inner.layer.scatter(x), problem.a, problem.b, problem.function.allowed)
-        objective = problem.objective(P)
+        objective, before = problem.objective(P), self.gap
         self.best_value = min(self.best_value, objective)
-        u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value)
+        u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value, self.rounds)
         self.best_bound = max(self.best_bound, bound)
+        # While Newton steps close the gap quickly by themselves, polishing would only cost time.
+        self.rounds = _ROUNDS[self.gap > 0.7 * before]
         return Step(objective, lambda: P, bound, lambda: _complete(problem, u, v))
 
 

@@ -101,15 +101,19 @@ class Splitting(Solver):
             z = copies.spread(Z)
             x = copies.prox(2 * z - S)
             residual = copies.norm(x - z)
+            if not math.isfinite(residual):
+                yield Step(value=np.nan)
+                return
             step = None
-            if k == certify_at:
+            settled = residual <= _ROUNDING * copies.norm(S)
+            if k == certify_at or settled:
                 certify_at = k + max(_OFTEN, k // _OFTEN)
                 step = copies.certificate(V, Z, x, S - z)
                 if step.value < value or step.lower_bound > bound:
                     value, bound = min(value, step.value), max(bound, step.lower_bound)
                     improved = k
             yield step
-            if residual <= _ROUNDING * copies.norm(S) or k > _PATIENCE * (improved + 100):
+            if settled or k > _PATIENCE * (improved + 100):
                 return
             moved = S + self.relaxation * (x - z)
             if anchor.is_done(k, residual, z):
@@ -119,7 +123,6 @@ class Splitting(Solver):
                 S = anchor.pull(moved)
 
 
-WS=True
 class _Anchor:
     """Halpern's anchor: where it is, the residual and Z there, and the steps made since."""
 
@@ -128,19 +131,19 @@ class _Anchor:
         self.move(S)
 
     def move(self, S: Array) -> None:
-        self.S = S
+        self.S = self.z = S
+        self.first = self.last = np.inf
         self.steps = 0
         self.moves += 1
 
     def is_done(self, k: int, residual: float, z: Array) -> bool:
         """Whether the anchor should move to where the iteration is."""
-        last, self.residual = self.residual if self.steps else np.inf, residual
         if self.steps == 0:
             self.first, self.z = residual, z
-            return False
-        return (
+        rising, self.last = residual > self.last, residual
+        return self.steps > 0 and (
             residual <= _ENOUGH * self.first
-            or (residual <= _SOME * self.first and residual > last)
+            or (residual <= _SOME * self.first and rising)
             or self.steps >= _LONG * k + _OFTEN
         )
 
@@ -214,11 +217,6 @@ class _Copies:
             potentials = dual_from_cost(problem, center)[:2]
         z = self.spread(plan / problem.total)
         y = self.spread(self.C - np.add.outer(*potentials)) / (self.rho * self.W)
-        if WS and start.plan is not None and start.potentials is not None and y.any():
-            # Both sides known: weigh them alike.
-            factor = self.norm(y) / self.norm(z)
-            self.rho *= factor
-            y /= factor
         return z + y
 
     def _worst_cost(self, flat: Array) -> Array:
@@ -235,13 +233,13 @@ class _Copies:
         """
         z_next = self.spread(self.project(self.mean(moved)))
         y, y_next = S - z, moved - z_next
-        way = self.norm(z - anchor.z), self.norm(y - anchor.S + anchor.z)
-        primal = self.norm(z_next - z) * self.norm(z) * way[0] ** 2
-        dual = self.norm(y_next - y) * self.norm(y) * way[1] ** 2
-        if not (primal > 0 and dual > 0):
+        primal = [self.norm(x) for x in (z_next - z, z, z - anchor.z)]
+        dual = [self.norm(x) for x in (y_next - y, y, y - anchor.S + anchor.z)]
+        if min(*primal, *dual) == 0.0:
             return moved
+        step, size, way = (q / p for p, q in zip(primal, dual, strict=True))
         largest = 1.0 + _CHANGE * _DECAY**anchor.moves
-        factor = min(max((dual / primal) ** 0.25, 1.0 / largest), largest)
+        factor = min(max(math.sqrt(way * math.sqrt(step * size)), 1.0 / largest), largest)
         self.rho *= factor
         return z_next + y_next / factor
 
@@ -271,8 +269,10 @@ class _Part:
         self.layer = layer
         self._edges = np.ones(layer.shape, bool) if layer.allowed is None else layer.allowed
         metric = self.gather(layer.metric)
-        price = layer.value(self._edges)
-        self._scale = (price if price > 0 else 1.0) * metric.size / float(metric.sum())
+        # Prices of a typical vertex of B(F); their sum alone, F(all), may cancel to 0.
+        order = np.random.default_rng(0).random(layer.shape)
+        prices = float(np.abs(self.gather(layer.greedy(order))).sum())
+        self._scale = (prices if prices > 0 else 1.0) * metric.size / float(metric.sum())
         self.d = self._scale * metric
 
     def gather(self, P: Array) -> Array:
