@@ -45,14 +45,14 @@ class Case:
         choice = rng.integers(0, len(FAMILIES) + 1, blocks)
         functions = [(*FAMILIES, Step())[c] for c in choice]
         self.table = pack_table(functions, rng.uniform(0.5, 2, blocks), rng.uniform(0.5, 2, blocks))
-        self.lowest = self.table.slopes(np.add.reduceat(self.w, self.start[:-1]))
+        self.totals = np.add.reduceat(self.w, self.start[:-1])
         self.blocks, self.size = blocks, size
 
     def prox(self, kernels, rho: float, floor: float, last: Pools | None = None) -> Pools:
         last = last or Pools.empty(self.size, self.blocks)
         table = self.table if kernels is _reference else self.table.arrays
         kernels.prox_blocks(
-            0, self.blocks, self.start, self.w, self.V, rho, floor, self.lowest, table,
+            0, self.blocks, self.start, self.w, self.V, rho, floor, self.totals, table,
             last.order, last.count, last.X, last.pool, last.pools,
         )  # fmt: skip
         return last
@@ -84,7 +84,7 @@ def test_greedy_entropy_and_euclidean_agree_with_numpy(case: Case) -> None:
 def test_prox_agrees_with_numpy(case: Case, rho: float, floor: float) -> None:
     fast, slow = (case.prox(kernels, rho, floor) for kernels in (_kernels, _reference))
     np.testing.assert_allclose(fast.X, slow.X, rtol=0, atol=1e-11)
-    assert fast.count.tolist() == slow.count.tolist()
+    assert (fast.count <= slow.count).all()  # the kernel skips more of what ends at the floor
     for b in range(case.blocks):
         s, length = case.start[b], fast.count[b]
         assert fast.order[s : s + length].tolist() == slow.order[s : s + length].tolist()
@@ -140,7 +140,7 @@ def test_kernels_touch_their_blocks_only() -> None:
     parts = Pools.empty(case.size, case.blocks)
     for first, last in ((2, case.blocks), (0, 1), (1, 2)):
         _kernels.prox_blocks(
-            first, last, case.start, case.w, case.V, 1.0, 0.0, case.lowest, table,
+            first, last, case.start, case.w, case.V, 1.0, 0.0, case.totals, table,
             parts.order, parts.count, parts.X, parts.pool, parts.pools,
         )  # fmt: skip
     whole = case.prox(_kernels, 1.0, 0.0)
@@ -227,8 +227,8 @@ def test_elements_that_end_at_zero_are_skipped() -> None:
         v = rng.normal(size=120)
         cut, free = F.prox_edges(v, 1.0, 0.0), F.prox_edges(v, 1.0)
         assert free.count[0] == 120
-        threshold = F.lowest[0]
-        assert cut.count[0] == (v > threshold).sum() < 120
+        threshold = F.table.slope(0, F.totals[0])
+        assert (cut.X > 0).sum() <= cut.count[0] <= (v > threshold).sum() < 120
         np.testing.assert_allclose(cut.X, np.maximum(free.X, 0), rtol=0, atol=1e-13)
         assert cut.pools[0] <= free.pools[0]
 

@@ -35,13 +35,6 @@ class ConcaveTable:
         """What the compiled kernels read."""
         return self.kind, self.offset, self.params, self.outer, self.inner
 
-    def slopes(self, x: Array) -> Array:
-        """Right slope of every block b at its own point x[b]."""
-        scale, x = self.outer * self.inner, self.inner * x
-        if len(set(map(id, self.functions))) == 1:
-            return scale * self.functions[0].slope(x)
-        return scale * np.array([g.slope(t) for g, t in zip(self.functions, x, strict=True)])
-
     @property
     def has_custom(self) -> bool:
         """Whether some block must be evaluated in Python."""

@@ -12,6 +12,8 @@ from numba import njit
 
 from structot.concave._kernels import block_secant
 
+_BINS = 256  # of _sellable; 49 of the 52 bits of a mantissa leave eight bins per octave
+_BIN_SHIFT = 49
 _INSERTION_MOVES = 6  # moves per element before insertion sort gives way to merging
 
 
@@ -91,11 +93,11 @@ def _merge_runs(keys, order, spare, sorted_length):
 
 
 @njit(cache=True, nogil=True)
-def prox_blocks(first, last, start, w, V, rho, floor, lowest, table, order, count, X, pool, pools):
+def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, count, X, pool, pools):
     """X = max(floor, argmin f(X) + rho/2 sum w (X - V)^2), with the pools that produced it.
 
-    Elements with V <= floor + lowest[b]/rho end at the floor and are not sorted: ``lowest`` is the
-    slope of g_b at the weight of the whole block, below every secant. On entry
+    Elements that must end at the floor are not sorted (see ``_sellable``); ``totals`` are the
+    weights of whole blocks. On entry
     ``order[start[b]:][:count[b]]`` is the order of the last call, the seed of this one; on exit
     the order of the elements that were sorted. Pool t of block b (those above the floor only,
     ``pools[b]`` of them) ends at position ``pool[start[b] + t]`` of that order.
@@ -114,7 +116,12 @@ def prox_blocks(first, last, start, w, V, rho, floor, lowest, table, order, coun
         sequence = order[s : s + size]
         point = V[s : s + size]
         weights = w[s : s + size]
-        length = _candidates(point, floor + lowest[b] / rho, sequence, count[b], seen[:size])
+        level = floor
+        if floor > -np.inf:
+            for k in range(size):
+                total[k] = point[k] - floor
+            level += _sellable(b, total[:size], weights, rho, totals[b], table)
+        length = _candidates(point, level, sequence, count[b], seen[:size])
         sort_descending(point, sequence[:length], spare[:length])
         count[b] = length
         cumulative = 0.0
@@ -147,6 +154,46 @@ def prox_blocks(first, last, start, w, V, rho, floor, lowest, table, order, coun
             pool[s + found] = position
             found += 1
         pools[b] = found
+
+
+@njit(cache=True, nogil=True)
+def _sellable(b, point, weights, rho, total, table):
+    """A level such that every element with point <= level ends at zero or below.
+
+    The elements are counted in bins of equal relative width, eight to an octave. Let those above a
+    level weigh W. The ones below come after them in the order, and end at zero if no run of them
+    is worth its price: sum of w * point <= (g(W') - g(W)) / rho up to every later weight W'. It is
+    enough to check this at the ends of bins, with the upper end of each for its points, since g is
+    concave in between.
+    """
+    kind, offset, params, outer, inner = table
+    lowest = block_secant(kind, offset, params, outer, inner, b, total, 0.0) / rho
+    bits = point.view(np.int64)
+    top = np.int64(-1)
+    for e in range(point.size):
+        if point[e] > lowest:
+            top = max(top, bits[e] >> _BIN_SHIFT)
+    if top < 0:
+        return lowest
+    heap = np.zeros(_BINS)
+    for e in range(point.size):
+        if point[e] > lowest:
+            heap[min(top - (bits[e] >> _BIN_SHIFT), _BINS - 1)] += weights[e]
+    ends = np.empty(_BINS, np.int64)
+    for k in range(_BINS):
+        ends[k] = ((top - k + 1) << _BIN_SHIFT) - 1
+    upper = ends.view(np.float64)  # the largest number of each bin
+    above = np.sum(heap)
+    level = lowest
+    debt = 0.0  # the most that a run of bins from here downwards is worth beyond its price
+    for k in range(_BINS - 1, -1, -1):
+        if heap[k] > 0.0:
+            above = max(above - heap[k], 0.0)
+            slope = block_secant(kind, offset, params, outer, inner, b, above, heap[k]) / rho
+            debt = max(0.0, debt + heap[k] * (upper[k] - slope))
+        if debt == 0.0:
+            level = max(lowest, upper[k])
+    return level
 
 
 @njit(cache=True, nogil=True)

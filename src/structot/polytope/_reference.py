@@ -20,12 +20,13 @@ def _secants(table: ConcaveTable, b: int, weights: Array, base: float = 0.0) -> 
     return table.secant(b, before, weights)
 
 
-def prox_blocks(first, last, start, w, V, rho, floor, lowest, table, order, count, X, pool, pools):
+def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, count, X, pool, pools):
     """Decreasing isotonic regression of V_(k) - s_k / rho, block by block."""
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         weights, point = w[block], V[block]
-        candidates = np.flatnonzero(point > floor + lowest[b] / rho)
+        level = floor + table.slope(b, totals[b]) / rho
+        candidates = np.flatnonzero(point > level)
         sequence = candidates[np.argsort(-point[candidates], kind="stable")]
         length = sequence.size
         order[block][:length] = sequence

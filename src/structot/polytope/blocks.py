@@ -102,8 +102,6 @@ class Blocks(Submodular):
             for g, x in reach.items():
                 g.check(x)
         self.totals = totals
-        # Below every secant of the block: what cannot be sold even at the last price ends at 0.
-        self.lowest = self.table.slopes(totals)
         self._kernels = _reference if self.table.has_custom else _kernels
         self._packed = self.table if self.table.has_custom else self.table.arrays
 
@@ -185,7 +183,7 @@ class Blocks(Submodular):
             v,
             rho,
             floor,
-            self.lowest,
+            self.totals,
             self._packed,
             last.order,
             last.count,
@@ -224,7 +222,6 @@ class Blocks(Submodular):
         """factor · F, sharing everything but the scales."""
         twin = copy.copy(self)
         twin.table = replace(self.table, outer=factor * self.table.outer)
-        twin.lowest = factor * self.lowest
         twin._packed = twin.table if twin.table.has_custom else twin.table.arrays
         return twin
 
@@ -235,7 +232,6 @@ class Blocks(Submodular):
         twin = copy.copy(self)
         twin.w = np.maximum(self.w, least)
         twin.totals = np.add.reduceat(twin.w, self.start[:-1])
-        twin.lowest = self.table.slopes(twin.totals)
         return twin
 
     def with_metric(self, d: Array) -> Blocks:
@@ -250,6 +246,7 @@ class Blocks(Submodular):
         twin.w = self.gather(as_matrix("d", d, self.shape))
         if not ((twin.w > 0) & (twin.w < np.inf)).all():
             raise ValueError("d must be positive and finite on every allowed pair.")
+        twin.totals = np.add.reduceat(twin.w, self.start[:-1])
         return twin
 
     @property

@@ -42,12 +42,13 @@ class Hessian:
     def __init__(
         self, single: Array, counts: csr_array | None = None, weight: Array | None = None
     ) -> None:
-        self.single, self.counts, self.weight = single, counts, weight
+        self.single, self.counts = single, counts
+        self.weight = np.empty(0) if weight is None else weight
         self._own = np.concatenate([single.sum(axis=1), single.sum(axis=0)])
         self.diagonal = self._own.copy()
         if counts is not None:
             self._columns = counts.T.tocsr()
-            self.diagonal += self._columns.multiply(self._columns) @ weight
+            self.diagonal += self._columns.multiply(self._columns) @ self.weight
 
     def times(self, x: Array) -> Array:
         """H x."""
@@ -80,7 +81,6 @@ class Hessian:
         H[:n, n:] = self.single
         H[n:, :n] = self.single.T
         if self.counts is not None:
-            assert self.weight is not None
             H += (self._columns @ (self.counts * self.weight[:, None]).tocsr()).toarray()
         return H
 
@@ -90,6 +90,7 @@ class SmoothDual(ABC):
 
     uniform = True  # whether d = 1
     reach = np.inf  # no sensible step is longer
+    stiff = False  # whether H must be factorised
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

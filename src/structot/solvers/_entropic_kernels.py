@@ -155,7 +155,7 @@ def dual_loss(first, last, start, row, col, w, a, b, u, v, reg, K):
         r = a[row[e]] * b[col[e]]
         if r > 0.0:
             growth = (u[row[e]] + v[col[e]] - K[row[e], col[e]]) / (reg * w[e])
-            total += w[e] * r * (np.exp(growth) - 1.0)
+            total += w[e] * r * np.expm1(growth)
     return total
 
 
@@ -182,7 +182,7 @@ def plain_loss(first, last, K, a, b, u, v, reg):
         for j in range(K.shape[1]):
             r = a[i] * b[j]
             if r > 0.0 and K[i, j] < np.inf:
-                total += r * (np.exp((u[i] + v[j] - K[i, j]) / reg) - 1.0)
+                total += r * np.expm1((u[i] + v[j] - K[i, j]) / reg)
     return total
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from structot.certificate import Dual
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.solvers._entropic_dual import Hessian, SmoothDual, smooth_dual
@@ -29,8 +30,8 @@ _DENSE = 600
 # Beyond this many unknowns H is not formed even when conjugate gradients fail.
 _DENSE_LAST = 5000
 _CG_STEPS = 250
-# Continuation starts at this fraction of the mean cost, earlier in a metric with small weights, where
-# the exponentials are stiff; reg falls by the factor per stage.
+# Continuation starts at this fraction of the mean cost, earlier in a metric with small weights,
+# where the exponentials are stiff; reg falls by the factor per stage.
 _FIRST_REG = {True: 0.02, False: 0.5}  # uniform metric, other metric
 _STAGE = 4.0
 # A stage before the last ends when the marginals are right to this fraction of the mass.
@@ -83,17 +84,16 @@ def entropic_steps(problem: Problem, start: Start) -> Iterator[Step | None]:
     """
     dual = smooth_dual(problem)
     K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
-    u, v = c_transform(K, np.zeros(problem.shape[0]))
-    yield _first(dual, u, v, K)
+    dual.p, dual.q = c_transform(K, np.zeros(problem.shape[0]))
     dual.reach = float(np.abs(K).max(where=np.isfinite(K), initial=0.0)) + 50.0 * problem.reg
+    yield _first(dual, K)
     regs = _stages(dual, K)
-    point = None
     if start.potentials is not None:
-        dual.p, dual.q = start.potentials
+        cold = dual.p, dual.q
         if dual.evaluate(*start.potentials, problem.reg) > -np.inf:
             K, regs = dual.cost(), regs[-1:]
-    else:
-        dual.p, dual.q = u, v
+        else:
+            dual.p, dual.q = cold
     for reg in regs[:-1]:
         point = _enter(dual, K, reg)
         for _ in range(_STAGE_STEPS):
@@ -110,23 +110,22 @@ def entropic_steps(problem: Problem, start: Start) -> Iterator[Step | None]:
     yield from _final(dual, _enter(dual, K, problem.reg))
 
 
-def _first(dual: SmoothDual, u: Array, v: Array, K: Array) -> Step:
+def _first(dual: SmoothDual, K: Array) -> Step:
     problem = dual.problem
     P = round_plan(problem.independent, problem.a, problem.b, allowed=problem.function.allowed)
-    proof = dual.prove(u, v, K)
-    return Step(dual.value(P), lambda: P, proof.bound, lambda: proof)
+    return _step(P, dual.value(P), dual.prove(dual.p, dual.q, K))
 
 
 def _stage_step(dual: SmoothDual, K: Array) -> Step:
-    """What a larger reg proves: K is in B(F) all the same, and potentials below it never explode."""
-    P, value = dual.round()
-    proof = dual.prove(*c_transform(K, dual.p), K)
-    return Step(value, lambda: P, proof.bound, lambda: proof)
+    """What a larger reg proves: K is in B(F) all the same, and potentials below it are safe."""
+    return _step(*dual.round(), dual.prove(*c_transform(K, dual.p), K))
 
 
 def _certified(dual: SmoothDual) -> Step:
-    proof = dual.prove(dual.p, dual.q, dual.cost())
-    P, value = dual.round()
+    return _step(*dual.round(), dual.prove(dual.p, dual.q, dual.cost()))
+
+
+def _step(P: Array, value: float, proof: Dual) -> Step:
     return Step(value, lambda: P, proof.bound, lambda: proof)
 
 
@@ -188,7 +187,7 @@ def newton_step(dual: SmoothDual, point: Iterate) -> Iterate | None:
     best: Iterate | None = None
     damping, n = point.damping, point.p.size
     for _ in range(_ROUNDS):
-        s = direction(H, g, damping * H.diagonal + lent, min(0.1, error))
+        s = direction(dual, H, g, damping * H.diagonal + lent, min(0.1, error))
         # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
         s *= min(1.0, dual.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
         slope = float(g @ s)
@@ -240,12 +239,16 @@ def _line_search(
     return 0.5 * t, None
 
 
-def direction(H: Hessian, g: Array, D: Array, tol: float) -> Array:
-    """s with (H + diag(D)) s = g, to the tolerance or better."""
-    if g.size > _DENSE:
-        s = _conjugate_gradients(H, g, D, tol)
-        if s is not None or g.size > _DENSE_LAST:
-            return g / (H.diagonal + D) if s is None else s
+def direction(dual: SmoothDual, H: Hessian, g: Array, D: Array, tol: float) -> Array:
+    """s with (H + diag(D)) s = g, to the tolerance or better.
+
+    Where conjugate gradients fail once they would fail again: the dual function remembers.
+    """
+    if g.size > _DENSE and not dual.stiff:
+        s, reached = _conjugate_gradients(H, g, D, tol)
+        if reached or g.size > _DENSE_LAST:
+            return s
+        dual.stiff = True
     return _cholesky(H, g, D)
 
 
@@ -263,8 +266,8 @@ def _cholesky(H: Hessian, g: Array, D: Array) -> Array:
     return scale * scale * g
 
 
-def _conjugate_gradients(H: Hessian, g: Array, D: Array, tol: float) -> Array | None:
-    """The same by preconditioned conjugate gradients, or None if they take too long."""
+def _conjugate_gradients(H: Hessian, g: Array, D: Array, tol: float) -> tuple[Array, bool]:
+    """The same by preconditioned conjugate gradients, and whether they reached the tolerance."""
     diagonal = H.diagonal + D
     s, r = np.zeros_like(g), g.copy()
     z = r / diagonal
@@ -275,12 +278,12 @@ def _conjugate_gradients(H: Hessian, g: Array, D: Array, tol: float) -> Array | 
         Hd = H.times(d) + D * d
         curvature = float(d @ Hd)
         if not curvature > 0.0:
-            return None
+            break
         s += square / curvature * d
         r -= square / curvature * Hd
         z = r / diagonal
         last, square = square, float(r @ z)
         if square <= goal:
-            return s
+            return s, True
         d = z + square / last * d
-    return None
+    return s, square <= goal

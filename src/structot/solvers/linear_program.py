@@ -4,7 +4,7 @@ Notation. F = C + Σ_r F_r, each F_r a sum over blocks of c·w(S) + Σ_t min(r_t
 part and truncations with rate r_t and cap κ_t. Coverage is the truncation of infinite rate. The
 Lovász extension of min(r w(S), κ) is
 
-    f(X) = min_{λ >= 0} κ λ + Σ_e r w_e (X_e - λ)₊  =  max { <k, X> : 0 <= k <= r w, k(block) <= κ },
+    f(X) = min_{λ >= 0} κλ + Σ_e r w_e (X_e - λ)₊  =  max {<k, X> : 0 <= k <= r w, k(block) <= κ},
 
 and with the right side for every truncation the dual of the transport problem is a linear program
 with one row per pair and one per truncation,

@@ -1,9 +1,9 @@
 """Splitting: one copy of the plan per layer, one copy with the right marginals, made to agree.
 
-Notation. F = C + Σ_r F_r; d_r the metric of layer r, in which its prox is fast, times a fixed scale;
-D_r = ρ d_r. X_r >= 0 the copies, Z the plan with the marginals, Y_r the scaled multipliers of
-X_r = Z, all as the sum S_r = Z + Y_r; p, q the multipliers of the marginals. The copies stand one
-after the other in one flat vector, each in the edge order of its layer; the masses have total 1.
+Notation. F = C + Σ_r F_r; d_r the metric of layer r, in which its prox is fast, times a fixed
+scale; D_r = ρ d_r. X_r >= 0 the copies, Z the plan with the marginals, Y_r the scaled multipliers
+of X_r = Z, kept as the sum S_r = Z + Y_r; p, q the multipliers of the marginals. The copies stand
+one after the other in one flat vector, each in the edge order of its layer; the total mass is 1.
 
 One Douglas-Rachford step for  min Σ_r f_r(X_r) + <C, Z>,  X_r = Z,  is
 
