@@ -49,6 +49,7 @@ class Concave(ABC):
 
         Examples
         --------
+        >>> from structot.concave import Sqrt
         >>> Sqrt().secant(1.0, 1e-18)
         0.5
         """
@@ -84,6 +85,7 @@ class Concave(ABC):
 
         Examples
         --------
+        >>> from structot.concave import PiecewiseLinear
         >>> PiecewiseLinear([1.0, 3.0], [2.0, 1.0, 0.5]).truncations()
         (0.5, array([1. , 0.5]), array([1., 3.]))
         """

@@ -92,6 +92,7 @@ def as_concave(obj: Any) -> Concave:
 
     Examples
     --------
+    >>> from structot.concave import Sqrt
     >>> as_concave(Sqrt())
     Sqrt()
     """

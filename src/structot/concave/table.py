@@ -72,6 +72,7 @@ def pack_table(
 
     Examples
     --------
+    >>> from structot.concave import Sqrt
     >>> pack_table(Sqrt(), outer=[2.0, 3.0]).value(1, 4.0)
     6.0
     """

@@ -129,8 +129,10 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             solved = size <= max(pace.accuracy * value.moved, 1e-15 * problem.total)
             if solved or not moved or steps >= pace.most:
                 break
-            yield None
-        uncertified += steps
+            # The first iteration has something to show, in case it stays the only one.
+            yield certify(p, q, value) if uncertified == _CERTIFY_EVERY else None
+            uncertified += 1
+        uncertified += 1
         if uncertified >= _CERTIFY_EVERY:
             yield certify(p, q, value)
             uncertified = 0
