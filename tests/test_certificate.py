@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from subset_program import subset_optimum
 
 import structot as sot
 from structot import certificate
 from structot.problem import Problem
-from subset_program import subset_optimum
 
 c = sot.concave
 seeds = st.integers(0, 10_000)

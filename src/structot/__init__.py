@@ -58,7 +58,7 @@ _HOME = {
     "solve_sample": "solvers.solve",
 }
 
-__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 (strings all)
+__all__ = [*_HOME, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -71,7 +71,7 @@ def entropic_bound(problem: Problem, u: Array, v: Array, K: Array) -> float:
     """What (u, v, K) prove for reg > 0: the dual function of entropic transport with cost K."""
     d = problem.function.metric
     with np.errstate(invalid="ignore", over="ignore"):
-        growth = np.exp((np.add.outer(u, v) - K) / (problem.reg * d)) - 1.0
+        growth = np.expm1((np.add.outer(u, v) - K) / (problem.reg * d))
     allowed = problem.function.allowed
     lost = np.sum(d * problem.independent * growth, where=True if allowed is None else allowed)
     return float(problem.a @ u + problem.b @ v - problem.reg * lost)
@@ -138,9 +138,9 @@ def verify(
     u, v = (np.asarray(x, float) for x in result.potentials)
     K = np.asarray(result.worst_cost, float)
     finite = np.isfinite(K)
-    size = max(float(np.abs(K[finite]).sum()), np.finfo(float).tiny)
     value = problem.objective(P)
     scale = max(abs(value), problem.scale())
+    size = max(float(np.abs(K[finite]).sum()), scale / problem.total)
     if problem.reg > 0:
         rise, bound = 0.0, entropic_bound(problem, u, v, K)
     else:

@@ -101,18 +101,20 @@ class Problem:
 
     def objective(self, P: Array) -> float:
         """f(P), plus the entropy term when reg > 0."""
-        value = self.function.extension(P)
-        return value + self.reg * self.entropy(P) if self.reg > 0 else value
+        return self.function.extension(P) + self.entropy_term(P)
 
-    def entropy(self, P: Array) -> float:
-        """Σ d (P log(P/r) - P + r) over the allowed pairs."""
+    def entropy_term(self, P: Array) -> float:
+        """reg Σ d (P log(P/r) - P + r) over the allowed pairs."""
+        if self.reg == 0:
+            return 0.0
         r = self.independent
         terms = r - P
         used = P > 0
         terms[used] += P[used] * np.log(P[used] / r[used])
         allowed = self.function.allowed
         metric = self.function.metric
-        return float(np.sum(metric * terms, where=True if allowed is None else allowed))
+        total = np.sum(metric * terms, where=True if allowed is None else allowed)
+        return self.reg * float(total)
 
     def scale(self) -> float:
         """A value this small is zero: 1e-12 of moving everything at the largest finite cost."""

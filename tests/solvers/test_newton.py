@@ -153,7 +153,9 @@ def test_infeasible_problem_is_recognised(data):
 
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
 def test_cost_scale_does_not_matter(data, factor):
-    structure = sot.Groups(data.source_labels, data.target_labels, c.Truncation(0.05), units="block")
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.Truncation(0.05), units="block"
+    )
     one = check(data.cost, structure)
     other = check(factor * data.cost, structure)
     assert other.value == pytest.approx(factor * one.value, rel=2e-6)

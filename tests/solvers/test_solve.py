@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from problems import permutation, single_point, sorted_line
 
 import structot as sot
-from problems import permutation, single_point, sorted_line
 from structot.datasets.synthetic import clusters
 
 c = sot.concave

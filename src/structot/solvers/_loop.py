@@ -139,14 +139,15 @@ class _Best:
             )
         # The recorded numbers may be estimates on the safe side; the result holds exact ones.
         plan, dual = self.plan, self.dual
-        value = problem.objective(plan)
+        structured = problem.function.extension(plan)
+        value = structured + problem.entropy_term(plan)
         gap = problem.relative_gap(value, dual.bound)
         columns = np.array(rows, float).reshape(-1, 4).T
         kind = problem.dtype
         return Result(
             plan=plan.astype(kind, copy=False),
             value=value,
-            value_structured=problem.function.extension(plan) if problem.reg > 0 else value,
+            value_structured=structured,
             value_linear=linear_value(problem, plan),
             lower_bound=dual.bound,
             gap=gap,
