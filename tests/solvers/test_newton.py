@@ -53,7 +53,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize("concave", FUNCTIONS, ids=str)
+@pytest.mark.parametrize("concave", FUNCTIONS, ids=lambda g: type(g).__name__)
 def test_every_concave_function(concave):
     data = clusters(30, 24, n_classes=3, seed=5)
     check(data.cost, sot.Groups(data.source_labels, data.target_labels, concave))
