@@ -22,12 +22,23 @@ Array = np.ndarray
 
 
 class Dual(NamedTuple):
-    """A proof of a lower bound: potentials, the cost in B(F) above them, and what they prove."""
+    """A proof of a lower bound: potentials, the cost in B(F) above them, and what they prove.
+
+    K may be None when u ⊕ v is known to lie in P(F); `complete` supplies it.
+    """
 
     u: Array
     v: Array
-    K: Array
+    K: Array | None
     bound: float
+
+
+def complete(problem: Problem, dual: Dual) -> Dual:
+    """The proof with its K: projecting a point of P(F) onto B(F) raises it and never lowers it."""
+    if dual.K is not None:
+        return dual
+    K = problem.function.project(np.add.outer(dual.u, dual.v), "cost")
+    return dual_from_cost(problem, K, dual.u)
 
 
 def dual_from_cost(problem: Problem, K: Array, u: Array | None = None) -> Dual:
@@ -139,7 +150,7 @@ def verify(
     K = np.asarray(result.worst_cost, float)
     finite = np.isfinite(K)
     value = problem.objective(P)
-    scale = max(abs(value), problem.scale())
+    scale = max(abs(value), problem.scale)
     size = max(float(np.abs(K[finite]).sum()), scale / problem.total)
     if problem.reg > 0:
         rise, bound = 0.0, entropic_bound(problem, u, v, K)

@@ -7,6 +7,7 @@ f its Lovász extension, r = a bᵀ / T the independent plan, d the metric of F.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -116,6 +117,7 @@ class Problem:
         total = np.sum(metric * terms, where=True if allowed is None else allowed)
         return self.reg * float(total)
 
+    @cached_property
     def scale(self) -> float:
         """A value this small is zero: 1e-12 of moving everything at the largest finite cost."""
         largest = float(self.M.max(where=np.isfinite(self.M), initial=0.0))
@@ -123,7 +125,7 @@ class Problem:
 
     def relative_gap(self, value: float, lower_bound: float) -> float:
         """(value - lower_bound) / max(|value|, scale)."""
-        return (value - lower_bound) / max(abs(value), self.scale())
+        return (value - lower_bound) / max(abs(value), self.scale)
 
 
 def _check_feasible(a: Array, b: Array, allowed: Array) -> None:

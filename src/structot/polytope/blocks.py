@@ -75,6 +75,7 @@ class Blocks(Submodular):
         inner: Array,
     ) -> None:
         self.shape = weights.shape
+        self.row_group, self.col_group = row_group, col_group
         finite = np.isfinite(weights)
         self.allowed = None if finite.all() else finite
         row, col, start, used = _layout.block_order(weights, row_group, col_group)
@@ -143,6 +144,18 @@ class Blocks(Submodular):
         K = np.empty_like(x)
         self._each("greedy_blocks", self.w, x, self._packed, K)
         return K
+
+    def single_edges(self) -> Array:
+        """F({e}) for every edge, in block order: what it costs alone."""
+        table, size = self.table, np.diff(self.start)
+        alone = np.repeat(table.inner, size) * self.w
+        if len(set(table.functions)) == 1:
+            alone = table.functions[0](alone)
+        else:
+            for b, g in enumerate(table.functions):
+                block = slice(self.start[b], self.start[b + 1])
+                alone[block] = g(alone[block])
+        return np.repeat(table.outer, size) * alone
 
     def extension(self, P: Array) -> float:
         P = as_matrix("P", P, self.shape)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structot.certificate import Dual, linear_value
+from structot.certificate import Dual, complete, linear_value
 from structot.problem import Problem
 from structot.result import Result, Status, Trace
 from structot.solvers._progress import live_progress
@@ -138,7 +138,8 @@ class _Best:
                 "costs or weights, or try another method."
             )
         # The recorded numbers may be estimates on the safe side; the result holds exact ones.
-        plan, dual = self.plan, self.dual
+        plan, dual = self.plan, complete(problem, self.dual)
+        assert dual.K is not None
         structured = problem.function.extension(plan)
         value = structured + problem.entropy_term(plan)
         gap = problem.relative_gap(value, dual.bound)

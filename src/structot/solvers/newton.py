@@ -14,9 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from structot._parallel import single_threaded_blas
-from structot.certificate import Dual, dual_from_cost
+from structot.certificate import Dual
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
+from structot.solvers._coarse import coarse_start
 from structot.solvers._loop import Step
 from structot.solvers._proximal import ProximalDual, Value
 from structot.solvers._start import Start
@@ -31,11 +32,11 @@ _RHO_RANGE = 1e-10, 1e6
 # Without progress for so many outer steps at the highest accuracy, rounding is all that is left.
 _PATIENCE = 60
 # A certificate costs about two Newton steps: one is made after every so many.
-_CERTIFY_EVERY = 4
+_CERTIFY_EVERY = 6
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
 # Rounds of polishing of a bound, when the gap falls quickly and when it does not.
-_ROUNDS = 1, 12
+_ROUNDS = 0, 12
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,17 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
     inner = ProximalDual(problem)
     certify = _Certifier(problem, inner)
     n, m = problem.shape
-    p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
-    plan = problem.independent if start.plan is None else start.plan
     pace = _Pace(rho_factor * max(n, m) / problem.total)
     if start.plan is not None and start.potentials is not None:
         pace.rho /= 64  # near the answer long outer steps pay
+    elif start.plan is None and start.potentials is None:
+        start = coarse_start(problem)
+        pace.rho /= 5 if start.plan is not None else 1
+    p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
+    plan = problem.independent if start.plan is None else start.plan
     inner.centre(inner.layer.gather(plan), pace.rho)
     share = 1e-2
-    going, uncertified = True, _CERTIFY_EVERY
+    going, first, uncertified = True, True, 0
     while going:
         value = inner.evaluate(p, q)
         steps, solved = 0, False
@@ -130,12 +134,12 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             if solved or not moved or steps >= pace.most:
                 break
             # The first iteration has something to show, in case it stays the only one.
-            yield certify(p, q, value) if uncertified == _CERTIFY_EVERY else None
-            uncertified += 1
-        uncertified += 1
-        if uncertified >= _CERTIFY_EVERY:
+            yield certify(p, q, value) if first else None
+            first = False
+        uncertified += steps
+        if first or uncertified >= _CERTIFY_EVERY:
             yield certify(p, q, value)
-            uncertified = 0
+            first, uncertified = False, 0
             going = pace.judge(certify.gap)
         else:
             yield None
@@ -191,13 +195,4 @@ class _Certifier:
         self.best_bound = max(self.best_bound, bound)
         # While Newton steps close the gap quickly by themselves, polishing would only cost time.
         self.rounds = _ROUNDS[self.gap > 0.7 * before]
-        return Step(objective, lambda: P, bound, lambda: _complete(problem, u, v))
-
-
-def _complete(problem: Problem, u: Array, v: Array) -> Dual:
-    """The proof in full: K in B(F) above u ⊕ v, which lies in P(F), and the potentials it allows.
-
-    Projecting a point of P(F) onto B(F) in the cost metric raises it and never lowers it.
-    """
-    K = problem.function.project(np.add.outer(u, v), "cost")
-    return dual_from_cost(problem, K, u)
+        return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))

@@ -1,0 +1,66 @@
+"""A start for structured problems: transport between groups instead of points.
+
+Notation. A_k and B_l are the masses of the groups. A plan that moves θ_kl between two groups,
+spread as a_i b_j / (A_k B_l) inside their block, costs Σ θ_kl c_kl: f is positively homogeneous in
+every block. The best θ is a small transport problem, near the answer where blocks move as a whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from structot.polytope.blocks import Blocks
+from structot.problem import Problem
+from structot.solvers._start import Start
+
+Array = np.ndarray
+
+
+# Blocks move as a whole where an even spread costs less than this part of its pairs alone.
+_DISCOUNT = 0.05
+
+
+def coarse_start(problem: Problem) -> Start:
+    """The best plan that is a product inside every block, and the potentials of the groups.
+
+    Nothing (an empty start) where F is nearly modular, or where pairs are forbidden.
+    """
+    (layer,) = problem.layers
+    assert isinstance(layer, Blocks)
+    k, t = layer.row_group, layer.col_group
+    A, B = np.bincount(k, problem.a), np.bincount(t, problem.b)
+    x = layer.gather(problem.independent)
+    price = layer.greedy_edges(x)
+    if problem.function.allowed is not None or price @ x > _DISCOUNT * (layer.single_edges() @ x):
+        return Start()
+    if problem.linear is not None:
+        price += layer.gather(problem.linear)
+    block = k[layer.row] * B.size + t[layer.col]
+    cost = np.bincount(block, price * x, A.size * B.size).reshape(A.size, B.size)
+    used = np.outer(A, B) > 0
+    cost[used] /= np.outer(A, B / problem.total)[used]
+    answer = _transport(cost, A, B)
+    if answer is None:
+        return Start()
+    theta, u, v = answer
+    theta[used] /= np.outer(A, B)[used]
+    return Start(theta[k][:, t] * np.outer(problem.a, problem.b), (u[k], v[t]))
+
+
+def _transport(cost: Array, A: Array, B: Array) -> tuple[Array, Array, Array] | None:
+    """A small transport problem by HiGHS; None if it fails, since a start is only a help."""
+    n, m = cost.shape
+    pair = np.arange(n * m)
+    ends = np.concatenate([pair // m, n + pair % m])
+    sums = coo_array((np.ones(2 * pair.size), (ends, np.tile(pair, 2)))).tocsr()
+    scale = max(float(cost.max()), np.finfo(float).tiny)
+    total = float(A.sum())
+    answer = linprog(
+        cost.ravel() / scale, A_eq=sums, b_eq=np.concatenate([A, B]) / total, method="highs-ds"
+    )
+    if not answer.success:
+        return None
+    potentials = scale * answer.eqlin.marginals
+    return total * answer.x.reshape(n, m), potentials[:n], potentials[n:]
