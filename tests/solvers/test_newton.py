@@ -177,8 +177,9 @@ def test_order_of_points_does_not_matter(data):
     assert other.value == pytest.approx(one.value, rel=2e-6)
 
 
-def test_warm_start_needs_a_third_of_the_iterations(data):
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(20.0))
+@pytest.mark.parametrize("alpha", [1.0, 20.0, 300.0, 2000.0, 1e4, 1e5])
+def test_warm_start_needs_a_third_of_the_iterations(data, alpha):
+    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(alpha))
     first = check(data.cost, structure)
     rng = np.random.default_rng(0)
     changed = data.cost * (1 + 1e-4 * rng.random(data.cost.shape))

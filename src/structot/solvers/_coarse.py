@@ -38,7 +38,7 @@ def coarse_start(problem: Problem) -> Start:
     if problem.linear is not None:
         price += layer.gather(problem.linear)
     block = k[layer.row] * B.size + t[layer.col]
-    cost = np.bincount(block, price * x, A.size * B.size).reshape(A.size, B.size)
+    cost: Array = np.bincount(block, price * x, A.size * B.size).reshape(A.size, B.size)
     used = np.outer(A, B) > 0
     cost[used] /= np.outer(A, B / problem.total)[used]
     answer = _transport(cost, A, B)

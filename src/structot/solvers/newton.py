@@ -31,7 +31,7 @@ Array = np.ndarray
 _RHO_RANGE = 1e-10, 1e6
 # Without progress for so many outer steps at the highest accuracy, rounding is all that is left.
 _PATIENCE = 60
-# A certificate costs about two Newton steps: one is made after every so many.
+# A certificate costs about two Newton steps: at first one is made after each, later after so many.
 _CERTIFY_EVERY = 6
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
@@ -114,7 +114,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
     n, m = problem.shape
     pace = _Pace(rho_factor * max(n, m) / problem.total)
     if start.plan is not None and start.potentials is not None:
-        pace.rho /= 64  # near the answer long outer steps pay
+        pace.rho /= 8  # near the answer long outer steps pay
     elif start.plan is None and start.potentials is None:
         start = coarse_start(problem)
         pace.rho /= 5 if start.plan is not None else 1
@@ -122,7 +122,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
     plan = problem.independent if start.plan is None else start.plan
     inner.centre(inner.layer.gather(plan), pace.rho)
     share = 1e-2
-    going, first, uncertified = True, True, 0
+    going, certificates, uncertified = True, 0, 0
     while going:
         value = inner.evaluate(p, q)
         steps, solved = 0, False
@@ -134,12 +134,13 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             if solved or not moved or steps >= pace.most:
                 break
             # The first iteration has something to show, in case it stays the only one.
-            yield certify(p, q, value) if first else None
-            first = False
+            yield certify(p, q, value) if certificates == 0 else None
+            certificates = max(certificates, 1)
         uncertified += steps
-        if first or uncertified >= _CERTIFY_EVERY:
+        if uncertified >= min(certificates, _CERTIFY_EVERY):
             yield certify(p, q, value)
-            first, uncertified = False, 0
+            certificates += 1
+            uncertified = 0
             going = pace.judge(certify.gap)
         else:
             yield None
