@@ -41,8 +41,11 @@ def test_auto_says_what_it_chose(data, groups):
     assert sot.solve(data.cost, structure=both, tol=1e-2).method == "splitting"
 
 
-def test_methods_agree_within_their_gaps(data):
-    groups = sot.Groups(data.source_labels, data.target_labels, c.Truncation(300.0))
+@pytest.mark.parametrize(
+    "concave", [c.Truncation(300.0), c.PiecewiseLinear([100.0, 900.0], [1.0, 0.4, 0.05])], ids=repr
+)
+def test_methods_agree_within_their_gaps(data, concave):
+    groups = sot.Groups(data.source_labels, data.target_labels, concave)
     tolerances = {
         "newton": 1e-7,
         "linear_program": 1e-7,
@@ -250,6 +253,19 @@ def test_solve_sample(data):
 def test_progress_is_silent_without_a_terminal(data, groups, capfd):
     sot.solve(data.cost, structure=groups, progress=True)
     assert capfd.readouterr() == ("", "")
+
+
+def test_progress_on_a_terminal(data, groups, monkeypatch, capfd):
+    pytest.importorskip("rich")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    sot.solve(data.cost, structure=groups, progress=True)
+    out, shown = capfd.readouterr()
+    assert out == ""
+    for word in ("newton", "iteration", "value", "bound", "gap"):
+        assert word in shown
 
 
 def test_semi_metric():

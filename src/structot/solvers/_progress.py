@@ -1,7 +1,8 @@
-"""A live line with iteration, value, bound and gap; silent when nobody watches a terminal."""
+"""A live bar with iteration, value, bound and gap; silent when nobody watches a terminal."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,21 +17,25 @@ def live_progress(wanted: bool, method: str, tol: float) -> Iterator[Callable[[A
         return
     try:
         from rich.console import Console
-        from rich.live import Live
-        from rich.text import Text
+        from rich.progress import BarColumn, Progress, TextColumn
     except ImportError:
-        raise ImportError(
-            "progress=True needs the package rich: pip install 'structot[cli]'"
-        ) from None
-    with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
+        raise ImportError("progress=True needs rich: pip install 'structot[cli]'") from None
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(method, total=1.0, text="")
 
         def show(state: Any) -> None:
-            live.update(
-                Text(
-                    f"{method}  iteration {state.iteration}  {state.time:.1f} s  "
-                    f"value {state.value:.6g}  bound {state.lower_bound:.6g}  "
-                    f"gap {state.gap:.1e} (goal {tol:.0e})"
-                )
+            text = (
+                f"iteration {state.iteration}  {state.time:.1f} s  value {state.value:.6g}  "
+                f"bound {state.lower_bound:.6g}  gap {state.gap:.1e} → {tol:.0e}"
             )
+            bar.update(task, completed=_done(state.gap, tol), text=text)
 
         yield show
+
+
+def _done(gap: float, tol: float) -> float:
+    """How far the gap has come from 1 to the tolerance, in orders of magnitude."""
+    if not 0 < gap < 1 or tol >= 1:
+        return float(gap <= tol)
+    return min(1.0, math.log(gap) / math.log(max(tol, 1e-16)))

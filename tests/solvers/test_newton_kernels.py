@@ -1,0 +1,184 @@
+"""The compiled parts of the Newton methods against plain linear algebra."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import structot as sot
+from structot.problem import Problem
+from structot.solvers import _newton_kernels as kernels
+from structot.solvers import _proximal
+from structot.solvers._proximal import ProximalDual, _solve_upper
+from structot.transport import c_transform, round_plan
+
+c = sot.concave
+pytestmark = pytest.mark.kernels
+
+
+@pytest.fixture(params=["groups", "own targets", "own sources", "with linear part", "coverage"])
+def dual(request):
+    """φ around a random plan, evaluated somewhere."""
+    rng = np.random.default_rng(3)
+    M = rng.random((6, 5)) * 4
+    M[1, 2] = 0.0
+    rows, cols = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 0, 1, 1, 1])
+    structure = {
+        "groups": sot.Groups(rows, cols, c.Sqrt()),
+        "own targets": sot.Groups(rows, None, c.ThresholdSqrt(0.5)),
+        "own sources": sot.Groups(None, cols, c.Log(1.0)),
+        "with linear part": 0.5 * sot.Modular() + sot.Groups(rows, cols, c.Truncation(2.0)),
+        "coverage": sot.Modular() + sot.Coverage(rows, cols, weights=0.4),
+    }[request.param]
+    problem = Problem.of(M, structure=structure)
+    inner = ProximalDual(problem)
+    inner.problem = problem
+    inner.centre(inner.layer.gather(np.outer(problem.a, problem.b)), 3.0)
+    inner.point = rng.normal(0.9, 0.3, 6), rng.normal(0.9, 0.3, 5)
+    inner.value = inner.evaluate(*inner.point)
+    assert (inner.X > 0).sum() > 5
+    return inner
+
+
+def counts(inner):
+    """The vectors c_B and weights of the pools, the slow way: edges of a block that share X > 0."""
+    F, s = inner.layer, inner.pools
+    rows = []
+    for b in range(F.start.size - 1):
+        low = 0
+        for t in range(s.pools[b]):
+            high = s.pool[F.start[b] + t]
+            edges = F.start[b] + s.order[F.start[b] :][low:high]
+            assert np.ptp(s.X[edges]) == 0
+            one = np.zeros(inner.n + inner.m)
+            np.add.at(one, F.row[edges], 1)
+            np.add.at(one, inner.n + F.col[edges], 1)
+            rows.append((one, F.w[edges].sum()))
+            low = high
+    return rows
+
+
+def test_phi_is_the_minimum_it_claims(dual):
+    """φ = f(X) + <C, X> + ρ/2 Σ w (X - Y)² - <z, X> + a·p + b·q at its X, and no less nearby."""
+    F, problem = dual.layer, dual.problem
+    p, q = dual.point
+
+    def lagrangian(x):
+        P = F.scatter(x)
+        term = 0.5 * dual.rho * (F.w * (x - dual.Y) ** 2).sum()
+        price = problem.function.extension(P) - (np.add.outer(p, q) * P).sum()
+        return price + term + problem.a @ p + problem.b @ q
+
+    assert dual.value.phi == pytest.approx(lagrangian(dual.X), rel=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        other = np.maximum(dual.X + 0.02 * rng.normal(size=dual.X.size), 0)
+        assert lagrangian(other) >= dual.value.phi - 1e-12
+
+
+def test_gradient_against_finite_differences(dual):
+    p, q = dual.point
+    h = 1e-6
+    for k in range(11):
+        step = np.zeros(11)
+        step[k] = h
+        up = dual.evaluate(p + step[:6], q + step[6:]).phi
+        down = dual.evaluate(p - step[:6], q - step[6:]).phi
+        assert (up - down) / (2 * h) == pytest.approx(dual.value.gradient[k], abs=1e-6)
+
+
+def test_pool_matrix_and_dense_hessian(dual):
+    expected = counts(dual)
+    G = dual.pool_matrix()
+    assert G.sparse(11).toarray() == pytest.approx(np.array([one for one, _ in expected]))
+    assert 1 / (dual.rho * G.theta) == pytest.approx([weight for _, weight in expected])
+    H = np.zeros((11, 11))
+    kernels.add_pools(G.indptr, G.indices, G.data, G.theta, H)
+    full = sum(np.outer(one, one) / (dual.rho * weight) for one, weight in expected)
+    assert H == pytest.approx(np.triu(full))
+
+
+def test_singles_dominate_pools(dual):
+    """H of merged pools <= H of edges that move alone, by Cauchy and Schwarz."""
+    F = dual.layer
+    G = dual.pool_matrix()
+    pools, alone, everything = np.zeros((3, 11, 11))
+    kernels.add_pools(G.indptr, G.indices, G.data, G.theta, pools)
+    kernels.add_singles(F.row, F.col, F.w, dual.X, True, 1 / dual.rho, 6, alone)
+    kernels.add_singles(F.row, F.col, F.w, dual.X, False, 1 / dual.rho, 6, everything)
+    whole = [H + np.triu(H, 1).T for H in (pools, alone, everything)]
+    for low, high in itertools.pairwise(whole):
+        assert np.linalg.eigvalsh(high - low).min() > -1e-12
+    assert np.diag(everything) == pytest.approx(dual.full_diagonal / dual.rho)
+
+
+def test_direction_solves_the_mixed_model(dual, monkeypatch):
+    G = dual.pool_matrix()
+    F = dual.layer
+    H = np.zeros((11, 11))
+    kernels.add_pools(G.indptr, G.indices, G.data, 0.9 * G.theta, H)
+    kernels.add_singles(F.row, F.col, F.w, dual.X, False, 0.1 / dual.rho, 6, H)
+    H = H + np.triu(H, 1).T + 1e-10 * np.diag(dual.full_diagonal) / dual.rho
+    d = dual.direction(G, dual.value.gradient, 0.1, active=False)
+    assert H @ d == pytest.approx(dual.value.gradient, abs=1e-9)
+    monkeypatch.setattr(_proximal, "_DENSE", 0)
+    rough = dual.direction(G, dual.value.gradient, 0.1, active=False)
+    assert rough @ dual.value.gradient > 0  # a direction of ascent, of another damped model
+
+
+@pytest.mark.parametrize("alone", [None, "columns", "rows"])
+def test_solve_upper(alone):
+    rng = np.random.default_rng(0)
+    A = rng.random((9, 9))
+    H = A @ A.T + 9 * np.eye(9)
+    side = {"columns": slice(4, 9), "rows": slice(0, 4), None: slice(0, 0)}[alone]
+    H[side, side] = np.diag(np.diag(H)[side])
+    x = rng.normal(size=9)
+    assert H @ _solve_upper(np.triu(H), x, 4, alone) == pytest.approx(x, abs=1e-12)
+
+
+def test_repair_meets_the_marginals_where_nothing_is_cut(dual):
+    x = dual.repaired(dual.value.gradient, 0.5)
+    F = dual.layer
+    assert (x >= 0).all()
+    assert (x[dual.X == 0] == 0).all()
+    missing = np.abs(dual.value.gradient).sum()
+    P = F.scatter(x)
+    left = np.abs(dual.a - P.sum(1)).sum() + np.abs(dual.b - P.sum(0)).sum()
+    assert left < missing
+    if (x[dual.X > 0] > 0).all():
+        assert left == pytest.approx(0, abs=1e-6)
+
+
+def test_bound_potentials_are_a_c_transform(dual):
+    F = dual.layer
+    p, q = dual.point
+    K = np.add.outer(p, q) + dual.rho * F.scatter(F.w * (dual.Y - dual.X))
+    u, v = kernels.bound_potentials(F.row, F.col, F.w, dual.Y, dual.X, p, q, dual.rho)
+    expected = c_transform(K, p)
+    assert u == pytest.approx(expected[0], abs=1e-12)
+    assert v == pytest.approx(expected[1], abs=1e-12)
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.2])
+@pytest.mark.parametrize("coverage", [False, True])
+def test_tiny_problems_from_end_to_end(reg, coverage):
+    rng = np.random.default_rng(1)
+    M = rng.random((4, 3))
+    rows, cols = np.array([0, 0, 1, 1]), np.array([0, 1, 1])
+    structure = sot.Groups(rows, cols, c.Sqrt())
+    if coverage:
+        structure = sot.Modular() + sot.Coverage(rows, cols, weights=0.3)
+    result = sot.solve(M, structure=structure, reg=reg, tol=1e-7)
+    assert result.converged
+    assert sot.certificate.verify(M, None, None, structure, result, reg=reg).holds()
+
+
+def test_rest_goes_around_forbidden_pairs():
+    allowed = np.array([[True, True, False], [True, False, False], [False, True, True]])
+    a, b = np.array([0.4, 0.2, 0.4]), np.array([0.3, 0.4, 0.3])
+    start = np.array([[0.3, 0.1, 0.0], [0.0, 0.0, 0.0], [0.0, 0.1, 0.3]])
+    P = round_plan(start, a, b, allowed=allowed)
+    assert P.sum(1) == pytest.approx(a, abs=1e-15)
+    assert P.sum(0) == pytest.approx(b, abs=1e-15)
+    assert (P[~allowed] == 0).all()
