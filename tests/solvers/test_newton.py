@@ -116,6 +116,21 @@ def test_coincident_points_and_tiny_costs():
         check(M, sot.Groups(*labels, c.ThresholdSqrt(alpha)), tol=1e-5)
 
 
+def test_nothing_to_pay():
+    """All costs zero, or a g that is zero: any plan is optimal, and proved so."""
+    groups = np.array([0, 0, 1])
+    assert check(np.zeros((3, 4)), sot.Groups(groups)).value == 0
+    assert check(np.ones((3, 4)), sot.Groups(groups, None, c.Truncation(0.0))).value == 0
+
+
+def test_ends_exactly(data):
+    """The problem is polyhedral: the method ends at the answer, to the last digits."""
+    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(3000.0))
+    result = sot.solve(data.cost, structure=structure, method="newton", tol=1e-13)
+    assert result.converged
+    assert abs(result.gap) <= 1e-13
+
+
 def test_zero_weights_leave_empty_rows_and_finite_potentials(data):
     a = np.r_[np.zeros(10), np.full(90, 1 / 90)]
     structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0))

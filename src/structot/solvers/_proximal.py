@@ -158,7 +158,11 @@ class ProximalDual:
         kernels.add_pools(G.indptr, G.indices, G.data, (1.0 - share) * G.theta, H)
         kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, self.n, H)
         H.ravel()[:: ridge.size + 1] += ridge
-        return _solve_upper(H, gradient, self.n, self._alone)
+        try:
+            return _solve_upper(H, gradient, self.n, self._alone)
+        except scipy.linalg.LinAlgError:
+            # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
+            return gradient * self.rho / self.full_diagonal
 
     def _conjugate_gradients(
         self, G: PoolMatrix, gradient: Array, share: float, ridge: Array

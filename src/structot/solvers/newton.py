@@ -48,7 +48,8 @@ class Newton(Solver):
     Parameters
     ----------
     rho
-        First weight of the proximal term, relative to max(n, m) / T times a typical slope of g.
+        First weight of the proximal term, relative to max(n, m) / T times the mean slope of g over
+        single pairs.
     """
 
     rho: float = 1.0
@@ -112,7 +113,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
     inner = ProximalDual(problem)
     certify = _Certifier(problem, inner)
     n, m = problem.shape
-    pace = _Pace(rho_factor * max(n, m) / problem.total)
+    pace = _Pace(rho_factor * max(n, m) / problem.total * _typical_slope(problem, inner))
     if start.plan is not None and start.potentials is not None:
         pace.rho /= 8  # near the answer long outer steps pay
     elif start.plan is None and start.potentials is None:
@@ -146,6 +147,16 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             yield None
         pace.adapt(steps, solved)
         inner.centre(inner.X.copy(), pace.rho)
+
+
+def _typical_slope(problem: Problem, inner: ProximalDual) -> float:
+    """What pairs cost alone, per unit of the metric: it makes ρ free of units."""
+    alone = inner.layer.single_edges()
+    if problem.linear is not None:
+        alone += inner.C
+    even = inner.layer.gather(problem.independent)
+    slope = float(alone @ even) / float(inner.layer.w @ even)
+    return slope if slope > 0 else 1.0
 
 
 def _newton_step(
@@ -195,5 +206,5 @@ class _Certifier:
         u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value, self.rounds)
         self.best_bound = max(self.best_bound, bound)
         # While Newton steps close the gap quickly by themselves, polishing would only cost time.
-        self.rounds = _ROUNDS[self.gap > 0.7 * before]
+        self.rounds = _ROUNDS[int(self.gap > 0.7 * before)]
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
