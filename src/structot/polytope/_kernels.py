@@ -97,10 +97,10 @@ def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, coun
     """X = max(floor, argmin f(X) + rho/2 sum w (X - V)^2), with the pools that produced it.
 
     Elements that must end at the floor are not sorted (see ``_sellable``); ``totals`` are the
-    weights of whole blocks. On entry
-    ``order[start[b]:][:count[b]]`` is the order of the last call, the seed of this one; on exit
-    the order of the elements that were sorted. Pool t of block b (those above the floor only,
-    ``pools[b]`` of them) ends at position ``pool[start[b] + t]`` of that order.
+    weights of whole blocks. X may be V itself. On entry ``order[start[b]:][:count[b]]`` is the
+    order of the last call, the seed of this one; on exit the order of the elements that were
+    sorted. Pool t of block b (those above the floor only, ``pools[b]`` of them) ends at position
+    ``pool[start[b] + t]`` of that order.
     """
     kind, offset, params, outer, inner = table
     longest = 0
@@ -219,6 +219,15 @@ def _candidates(point, level, sequence, known, seen):
                 sequence[length] = e
                 length += 1
     return length
+
+
+@njit(cache=True, nogil=True)
+def single_blocks(first, last, start, w, table, K):
+    """K = F({e}): what every edge costs alone."""
+    kind, offset, params, outer, inner = table
+    for b in range(first, last):
+        for e in range(start[b], start[b + 1]):
+            K[e] = w[e] * block_secant(kind, offset, params, outer, inner, b, 0.0, w[e])
 
 
 @njit(cache=True, nogil=True)

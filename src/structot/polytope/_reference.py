@@ -24,7 +24,7 @@ def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, coun
     """Decreasing isotonic regression of V_(k) - s_k / rho, block by block."""
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
-        weights, point = w[block], V[block]
+        weights, point = w[block], V[block].copy()  # X may be V itself
         level = floor + table.slope(b, totals[b]) / rho
         candidates = np.flatnonzero(point > level)
         sequence = candidates[np.argsort(-point[candidates], kind="stable")]
@@ -44,6 +44,13 @@ def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, coun
         ends = ends[fit.x[ends - 1] > floor]
         pool[block][: ends.size] = ends
         pools[b] = ends.size
+
+
+def single_blocks(first, last, start, w, table, K):
+    """What every edge costs alone."""
+    for b in range(first, last):
+        block = slice(start[b], start[b + 1])
+        K[block] = w[block] * table.secant(b, 0.0, w[block])
 
 
 def greedy_blocks(first, last, start, w, P, table, K):

@@ -40,9 +40,10 @@ class Pools:
     pools: Array  # (B,) int64
 
     @classmethod
-    def empty(cls, edges: int, blocks: int) -> Pools:
+    def empty(cls, edges: int, blocks: int, X: Array | None = None) -> Pools:
+        """Nothing known yet; ``X`` lends its memory, and may be the point of the prox itself."""
         return cls(
-            X=np.zeros(edges),
+            X=np.zeros(edges) if X is None else X,
             order=np.empty(edges, np.int32),
             count=np.zeros(blocks, np.int64),
             pool=np.empty(edges, np.int32),
@@ -147,15 +148,9 @@ class Blocks(Submodular):
 
     def single_edges(self) -> Array:
         """F({e}) for every edge, in block order: what it costs alone."""
-        table, size = self.table, np.diff(self.start)
-        alone = np.repeat(table.inner, size) * self.w
-        if len(set(table.functions)) == 1:
-            alone = table.functions[0](alone)
-        else:
-            for b, g in enumerate(table.functions):
-                block = slice(self.start[b], self.start[b + 1])
-                alone[block] = g(alone[block])
-        return np.repeat(table.outer, size) * alone
+        K = np.empty(self.w.size)
+        self._each("single_blocks", self.w, self._packed, K)
+        return K
 
     def extension(self, P: Array) -> float:
         P = as_matrix("P", P, self.shape)
@@ -218,7 +213,11 @@ class Blocks(Submodular):
     def project_edges(self, z: Array, metric: str) -> Array:
         """Projection onto B(F) in block order."""
         if metric == "cost":
-            return z - self.w * self.prox_edges(z / self.w, 1.0).X
+            # K = z - w X with X = prox(z / w); in place, since this is the peak of memory.
+            x = z / self.w
+            self.prox_edges(x, 1.0, last=Pools.empty(x.size, self.start.size - 1, X=x))
+            x *= self.w
+            return np.subtract(z, x, out=x)
         K = np.empty_like(z)
         kernel = "euclidean_blocks" if metric == "euclidean" else "entropy_blocks"
         self._each(kernel, self.w, z, self._packed, K)

@@ -37,16 +37,21 @@ def coarse_start(problem: Problem) -> Start:
         return Start()
     if problem.linear is not None:
         price += layer.gather(problem.linear)
+    price *= x
     block = k[layer.row] * B.size + t[layer.col]
-    cost: Array = np.bincount(block, price * x, A.size * B.size).reshape(A.size, B.size)
-    used = np.outer(A, B) > 0
-    cost[used] /= np.outer(A, B / problem.total)[used]
+    cost: Array = np.bincount(block, price, A.size * B.size).reshape(A.size, B.size)
+    del x, price, block
+    masses = np.outer(A, B)
+    cost[masses > 0] /= masses[masses > 0] / problem.total
     answer = _transport(cost, A, B)
     if answer is None:
         return Start()
     theta, u, v = answer
-    theta[used] /= np.outer(A, B)[used]
-    return Start(theta[k][:, t] * np.outer(problem.a, problem.b), (u[k], v[t]))
+    theta[masses > 0] /= masses[masses > 0]
+    plan = theta[k][:, t]
+    plan *= problem.a[:, None]
+    plan *= problem.b
+    return Start(plan, (u[k], v[t]))
 
 
 def _transport(cost: Array, A: Array, B: Array) -> tuple[Array, Array, Array] | None:

@@ -23,6 +23,7 @@ from structot.solvers._proximal import ProximalDual, Value
 from structot.solvers._start import Start
 from structot.solvers.base import Solver
 from structot.solvers.entropic import entropic_objection, entropic_steps
+from structot.submodular.base import inner as inner_product
 from structot.transport import round_plan
 
 Array = np.ndarray
@@ -187,7 +188,7 @@ class _Certifier:
     def __init__(self, problem: Problem, inner: ProximalDual) -> None:
         self.problem, self.inner = problem, inner
         edges, blocks = inner.layer.w.size, inner.layer.start.size - 1
-        self.projection = Pools.empty(edges, blocks)
+        self.projection = Pools.empty(edges, blocks, X=inner.V)
         self.best_value, self.best_bound = np.inf, -np.inf
         self.rounds = _ROUNDS[0]
 
@@ -199,12 +200,20 @@ class _Certifier:
 
     def __call__(self, p: Array, q: Array, value: Value) -> Step:
         problem, inner = self.problem, self.inner
-        x = inner.repaired(value.gradient, _REPAIR_SHARE)
-        P = round_plan(inner.layer.scatter(x), problem.a, problem.b, problem.function.allowed)
-        objective, before = problem.objective(P), self.gap
+        P = inner.layer.scatter(inner.repaired(value.gradient, _REPAIR_SHARE))
+        P = round_plan(P, problem.a, problem.b, problem.function.allowed)
+        objective, before = self._objective(P), self.gap
         self.best_value = min(self.best_value, objective)
         u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value, self.rounds)
         self.best_bound = max(self.best_bound, bound)
         # While Newton steps close the gap quickly by themselves, polishing would only cost time.
         self.rounds = _ROUNDS[int(self.gap > 0.7 * before)]
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
+
+    def _objective(self, P: Array) -> float:
+        """f(P) as in `Problem.objective`, with the memory of the projection."""
+        F = self.inner.true_layer
+        value = F.extension_edges(F.gather(P), self.projection)
+        return (
+            value if self.problem.linear is None else value + inner_product(P, self.problem.linear)
+        )
