@@ -38,9 +38,8 @@ def coarse_start(problem: Problem) -> Start:
     if problem.linear is not None:
         price += layer.gather(problem.linear)
     price *= x
-    block = k[layer.row] * B.size + t[layer.col]
-    cost: Array = np.bincount(block, price, A.size * B.size).reshape(A.size, B.size)
-    del x, price, block
+    cost = _sums_by_groups(layer, price, (A.size, B.size))
+    del x, price
     masses = np.outer(A, B)
     cost[masses > 0] /= masses[masses > 0] / problem.total
     answer = _transport(cost, A, B)
@@ -52,6 +51,20 @@ def coarse_start(problem: Problem) -> Start:
     plan *= problem.a[:, None]
     plan *= problem.b
     return Start(plan, (u[k], v[t]))
+
+
+def _sums_by_groups(layer: Blocks, price: Array, shape: tuple[int, int]) -> Array:
+    """Sum of an array in block order over each pair of groups."""
+    k, t, first = layer.row_group, layer.col_group, layer.start[:-1]
+    total = np.zeros(shape)
+    # Edges of no cost share a block of their own across all groups, the last one.
+    joined = layer.table.outer > 0
+    sums = np.add.reduceat(price, first)[joined]
+    np.add.at(total, (k[layer.row[first[joined]]], t[layer.col[first[joined]]]), sums)
+    for b in np.flatnonzero(~joined):
+        free = slice(layer.start[b], layer.start[b + 1])
+        np.add.at(total, (k[layer.row[free]], t[layer.col[free]]), price[free])
+    return total
 
 
 def _transport(cost: Array, A: Array, B: Array) -> tuple[Array, Array, Array] | None:

@@ -192,7 +192,7 @@ class ProximalDual:
         G = self.pool_matrix()
         d = self.direction(G, gradient, share, active=True)
         level = G.theta * (G.sparse(self.n + self.m) @ d)
-        out = np.empty(F.w.size)
+        out = self.V  # free until the next evaluation
         kernels.repair(
             *(F.start, F.row, F.col, F.w, s.order, s.pool, s.pools, s.X),
             *(d, self.n, share, self.rho, level, out),

@@ -123,6 +123,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
     p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
     plan = problem.independent if start.plan is None else start.plan
     inner.centre(inner.layer.gather(plan), pace.rho)
+    del plan, start  # as large as the problem, and not needed again
     share = 1e-2
     going, certificates, uncertified = True, 0, 0
     while going:

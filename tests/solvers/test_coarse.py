@@ -1,0 +1,54 @@
+"""The start from transport between groups."""
+
+import numpy as np
+import pytest
+
+import structot as sot
+from structot.problem import Problem
+from structot.solvers._coarse import _sums_by_groups, coarse_start
+
+c = sot.concave
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(2)
+    M = rng.random((30, 24))
+    M[3, 4] = M[7, 8] = 0.0
+    labels = rng.integers(0, 3, 30), rng.integers(0, 4, 24)
+    a, b = rng.dirichlet(np.ones(30)), rng.dirichlet(np.ones(24))
+    structure = 0.001 * sot.Modular(rng.random((30, 24))) + sot.Groups(
+        *labels, c.ThresholdSqrt(0.0)
+    )
+    return Problem.of(1e4 * M, a, b, structure=structure)
+
+
+def test_sums_by_groups(problem):
+    (layer,) = problem.layers
+    x = np.random.default_rng(0).random(layer.w.size)
+    total = np.zeros((3, 4))
+    np.add.at(total, (layer.row_group[layer.row], layer.col_group[layer.col]), x)
+    assert _sums_by_groups(layer, x, (3, 4)) == pytest.approx(total)
+
+
+def test_the_best_product_inside_every_block(problem):
+    """Feasible, a product inside blocks, its cost that of the groups, not above the even plan."""
+    start = coarse_start(problem)
+    P = start.plan
+    assert P.sum(1) == pytest.approx(problem.a, abs=1e-12)
+    assert P.sum(0) == pytest.approx(problem.b, abs=1e-12)
+    (layer,) = problem.layers
+    density = P / np.outer(problem.a, problem.b)
+    for k in range(3):
+        for t in range(4):
+            block = density[layer.row_group == k][:, layer.col_group == t]
+            assert np.ptp(block) <= 1e-12 * max(block.max(), 1)
+    u, v = start.potentials
+    assert problem.objective(P) == pytest.approx(problem.a @ u + problem.b @ v, rel=1e-9)
+    assert problem.objective(P) <= problem.objective(problem.independent)
+
+
+def test_nothing_where_pairs_matter_more_than_blocks():
+    M = np.random.default_rng(0).random((10, 8))
+    nearly_modular = sot.Groups(np.arange(10) % 2, None, c.ThresholdSqrt(100.0))
+    assert coarse_start(Problem.of(M, structure=nearly_modular)).plan is None
