@@ -13,13 +13,12 @@ c = sot.concave
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(2)
-    M = rng.random((30, 24))
+    M = rng.random((90, 96))
     M[3, 4] = M[7, 8] = 0.0
-    labels = rng.integers(0, 3, 30), rng.integers(0, 4, 24)
-    a, b = rng.dirichlet(np.ones(30)), rng.dirichlet(np.ones(24))
-    structure = 0.001 * sot.Modular(rng.random((30, 24))) + sot.Groups(
-        *labels, c.ThresholdSqrt(0.0)
-    )
+    labels = rng.integers(0, 3, 90), rng.integers(0, 4, 96)
+    a, b = (x / x.sum() for x in (rng.uniform(0.9, 1.1, 90), rng.uniform(0.9, 1.1, 96)))
+    linear = sot.Modular(rng.random((90, 96)))
+    structure = linear + sot.Groups(*labels, c.ThresholdSqrt(0.0))
     return Problem.of(1e4 * M, a, b, structure=structure)
 
 
