@@ -1,6 +1,7 @@
 """Run the benchmark: ``python -m benchmarks.run [--quick] [--only NAME ...]``.
 
-Writes ``results.json`` and ``results.png`` beside this file and prints the table in Markdown.
+Writes ``results.json`` and ``results.png`` beside this file, puts the table into the README, and
+prints it. ``--table`` only redraws and rewrites from the results there are.
 Tasks left out by ``--only`` keep their earlier rows. ``--quick`` runs small versions, for which the
 goals mean little, and writes into ``benchmarks/quick``.
 """
@@ -23,6 +24,7 @@ from benchmarks.rows import Row, markdown
 from benchmarks.tasks import TASKS
 
 HERE = Path(__file__).resolve().parent
+MARKS = "<!-- benchmark table -->", "<!-- end of benchmark table -->"
 
 
 def main() -> None:
@@ -32,12 +34,13 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=sorted(TASKS), metavar="NAME", help=", ".join(TASKS)
     )
+    parser.add_argument("--table", action="store_true", help="measure nothing, rewrite the table")
     arguments = parser.parse_args()
     folder = HERE / "quick" if arguments.quick else HERE
     folder.mkdir(exist_ok=True)
 
-    rows = _earlier(folder / "results.json") if arguments.only else {}
-    for name in arguments.only or TASKS:
+    rows = earlier(folder / "results.json") if arguments.only or arguments.table else {}
+    for name in [] if arguments.table else arguments.only or TASKS:
         say(f"{name}: {(TASKS[name].__doc__ or '').splitlines()[0]}")
         start = time.perf_counter()
         rows[name] = TASKS[name](arguments.quick)
@@ -46,6 +49,9 @@ def main() -> None:
     ordered = _ordered(rows)
     draw(ordered, folder / "results.png")
     print(markdown(ordered))
+    if not arguments.quick:
+        readme = HERE.parent / "README.md"
+        readme.write_text(with_table(readme.read_text(encoding="utf-8"), ordered), encoding="utf-8")
     say(f"wrote {folder / 'results.json'} and {folder / 'results.png'}")
 
 
@@ -60,7 +66,15 @@ def _write(rows: dict[str, list[Row]], folder: Path) -> None:
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _earlier(path: Path) -> dict[str, list[Row]]:
+def with_table(text: str, rows: list[Row]) -> str:
+    """The README with the table of these rows between its two marks."""
+    before, _, rest = text.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n\n{markdown(rows)}\n\n{MARKS[1]}{after}"
+
+
+def earlier(path: Path) -> dict[str, list[Row]]:
+    """The rows of an earlier run, by task."""
     rows: dict[str, list[Row]] = {}
     if path.exists():
         names = {field.name for field in fields(Row)}

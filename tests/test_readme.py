@@ -35,6 +35,16 @@ def test_readme_snippets_run(tmp_path, monkeypatch):
         plt.close("all")
 
 
+def test_readme_table_is_what_was_measured():
+    pytest.importorskip("matplotlib")
+    from benchmarks.run import HERE, TASKS, earlier, with_table
+
+    rows = earlier(HERE / "results.json")
+    assert list(rows) == list(TASKS)
+    text = README.read_text(encoding="utf-8")
+    assert with_table(text, [row for task in rows.values() for row in task]) == text
+
+
 def test_readme_links_to_files_that_exist():
     text = README.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text)
