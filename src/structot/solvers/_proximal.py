@@ -264,10 +264,12 @@ def _solve_upper(H: Array, x: Array, n: int, alone: str | None) -> Array:
     coupling = H[rows, cols] if alone == "columns" else H[rows, cols].T
     diagonal = H.diagonal()[drop]
     root = coupling / np.sqrt(diagonal)
-    S = H[keep, keep].copy()
-    S -= root @ root.T
+    # The symmetric product takes half the time of the general one.
+    S = scipy.linalg.blas.dsyrk(
+        -1.0, root.T, beta=1.0, c=H[keep, keep].T, trans=1, lower=1, overwrite_c=0
+    )
     y = np.empty_like(x)
-    factor = scipy.linalg.cho_factor(S.T, lower=True, **options)
+    factor = scipy.linalg.cho_factor(S, lower=True, **options)
     y[keep] = scipy.linalg.cho_solve(
         factor, x[keep] - coupling @ (x[drop] / diagonal), check_finite=False
     )

@@ -30,8 +30,10 @@ Array = np.ndarray
 
 # The weight ρ stays within this range of its first value, where arithmetic is safe.
 _RHO_RANGE = 1e-10, 1e6
-# Without progress for so many outer steps at the highest accuracy, rounding is all that is left.
-_PATIENCE = 60
+# Newton steps without progress of the gap after which the inner problems are solved more exactly,
+# and after which rounding is all that is left.
+_STALL = 12
+_PATIENCE = 1000
 # A certificate costs about two Newton steps: at first one is made after each, later after so many.
 _CERTIFY_EVERY = 6
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
@@ -96,14 +98,14 @@ class _Pace:
             self.rho *= 1.5
         self.rho = min(max(self.rho, self._range[0]), self._range[1])
 
-    def judge(self, gap: float) -> bool:
+    def judge(self, gap: float, steps: int) -> bool:
         """Ask for more accuracy when the gap has stopped falling; False when that never helps."""
-        self._since += 1
+        self._since += steps
+        self._stuck += steps
         if gap < 0.8 * self._best:
             self._best, self._since, self._stuck = gap, 0, 0
-        elif self._since >= 6:
+        elif self._since >= _STALL:
             self._since = 0
-            self._stuck += 6
             self.accuracy = max(self.accuracy / 3.0, 1e-4)
             self.most = min(self.most + 6, 40)
             self._easy, self._hard = min(self._easy + 2, 10), min(self._hard + 4, 25)
@@ -143,8 +145,8 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
         if uncertified >= min(certificates, _CERTIFY_EVERY):
             yield certify(p, q, value)
             certificates += 1
+            going = pace.judge(certify.gap, uncertified)
             uncertified = 0
-            going = pace.judge(certify.gap)
         else:
             yield None
         pace.adapt(steps, solved)
