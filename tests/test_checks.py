@@ -49,7 +49,7 @@ INF, NAN = np.inf, np.nan
         (lambda: checks.as_cost(np.ones((0, 3))), r"M is empty \(shape \(0, 3\)\)"),
         (lambda: checks.as_cost([[1, NAN], [NAN, 0]]), r"M is NaN at \(0, 1\).*\+inf to forbid"),
         (lambda: checks.as_cost([[1, 0], [-3, -4]]), r"M must not be negative; got -3.0 at \(1, 0"),
-        (lambda: checks.as_cost([[1, -INF]]), r"negative; got -inf at \(0, 1\)"),
+        (lambda: checks.as_cost([[1, -INF]]), r"M is -inf at \(0, 1\)"),
         (lambda: checks.as_cost([[-1]], "cost"), "cost must not be negative.*cost - cost.min"),
         (lambda: checks.as_cost(pd.DataFrame([[1, pd.NA]])), "M must be a numeric array"),
         (lambda: checks.as_weights("a", [1, 2], 3), "a has 2 weights.*3 rows"),

@@ -11,14 +11,18 @@ import numpy as np
 Array = np.ndarray
 
 
-def one_of(name: str, value: object, options: Iterable[str]) -> str:
-    """``value`` if it is one of ``options``; else an error that offers the closest one."""
+def one_of(name: str, value: object, options: Iterable[str], arrived: object | None = None) -> str:
+    """``value`` if it is one of ``options``; else an error that offers the closest one.
+
+    With ``arrived``, the user wrote that for ``value``, which is always an error.
+    """
     options = list(options)
-    if isinstance(value, str) and value in options:
+    if isinstance(value, str) and value in options and arrived is None:
         return value
     close = difflib.get_close_matches(str(value), options, n=1, cutoff=0.4)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}; got {value!r}.{hint}")
+    got = value if arrived is None else arrived
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}; got {got!r}.{hint}")
 
 
 def number(name: str, value: object) -> float:
@@ -73,6 +77,8 @@ def as_array(name: str, value: object, ndim: int) -> Array:
             f"{name} must be a numeric array with {ndim} dimension(s); "
             f"could not convert {type(value).__name__}: {str(error).rstrip('.')}."
         ) from None
+    if array.ndim != ndim and array.size == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape}); pass at least one entry.")
     if array.ndim != ndim:
         raise ValueError(
             f"{name} must have {ndim} dimension(s); got shape {array.shape}. "
@@ -88,6 +94,13 @@ def float_type(*arrays: object) -> np.dtype:
     if floats and all(t.itemsize <= 4 for t in floats):
         return np.dtype(np.float32)
     return np.dtype(np.float64)
+
+
+def coarsest_type(*arrays: object) -> np.dtype:
+    """The float type with the largest rounding error among those given."""
+    types = [np.asarray(x).dtype for x in arrays if x is not None]
+    floats = [t for t in types if t.kind == "f"]
+    return max(floats, key=lambda t: float(np.finfo(t).eps), default=np.dtype(np.float64))
 
 
 def as_matrix(name: str, value: object, shape: tuple[int, int]) -> Array:
@@ -125,6 +138,11 @@ def as_cost(value: object, name: str = "M") -> Array:
     if bad.any():
         raise ValueError(
             f"{name} is NaN at {_first(bad)}; fill missing costs, or use +inf to forbid a pair."
+        )
+    bad = M == -np.inf
+    if bad.any():
+        raise ValueError(
+            f"{name} is -inf at {_first(bad)}; costs must be 0 or more, and +inf forbids a pair."
         )
     bad = M < 0
     if bad.any():
@@ -171,6 +189,34 @@ def balance(a: Array, b: Array, precision: np.dtype) -> tuple[Array, Array]:
             "Normalise them first, e.g. a / a.sum() and b / b.sum()."
         )
     return a, b if total_a == total_b else b * (total_a / total_b)
+
+
+def with_marginals(name: str, matrix: object, a: object, b: object) -> tuple[Array, Array, Array]:
+    """A matrix and the weights of its rows and columns, as float64, with sizes that agree.
+
+    For the building blocks of `transport`: weights may be zero everywhere, and the entries of the
+    matrix are left to the caller.
+    """
+    array = np.ascontiguousarray(as_array(name, matrix, 2))
+    weights = []
+    for side, value, size in zip(("a", "b"), (a, b), array.shape, strict=True):
+        x = as_array(side, value, 1)
+        if x.size != size:
+            raise ValueError(
+                f"{side} has {x.size} weights, but {name} has shape {array.shape}; "
+                "a belongs to the rows, b to the columns."
+            )
+        bad = ~((x >= 0) & (x < np.inf))
+        if bad.any():
+            raise ValueError(f"{side} is {x[bad][0]} at {_first(bad)}; weights are finite, >= 0.")
+        weights.append(x)
+    totals = [float(x.sum()) for x in weights]
+    if abs(totals[0] - totals[1]) > 1e-6 * max(totals):
+        raise ValueError(
+            f"a and b must have the same total mass; got {totals[0]:.12g} and {totals[1]:.12g}. "
+            "Normalise them first, e.g. a / a.sum() and b / b.sum()."
+        )
+    return array, weights[0], weights[1]
 
 
 def check_forbidden(M: Array, a: Array, b: Array) -> None:

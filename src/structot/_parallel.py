@@ -34,8 +34,8 @@ def _executor() -> ThreadPoolExecutor:
 
 def _forget_pool() -> None:
     # The threads of a pool do not survive a fork: the child starts its own on first use.
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
+    global _pool, _lock, _blas_users
+    _pool, _lock, _blas_users = None, threading.Lock(), 0
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from structot import _checks
+from structot.polytope.blocks import Blocks
 from structot.structures.base import Structure
 from structot.structures.modular import Modular
 from structot.submodular.base import Submodular
@@ -57,8 +58,7 @@ class Problem:
         n, m = cost.shape
         weights_a = _checks.as_weights("a", a, n)
         weights_b = _checks.as_weights("b", b, m)
-        precision = _checks.float_type(a, b) if a is not None or b is not None else cost.dtype
-        weights_a, weights_b = _checks.balance(weights_a, weights_b, precision)
+        weights_a, weights_b = _checks.balance(weights_a, weights_b, _checks.coarsest_type(a, b))
         _checks.check_forbidden(cost, weights_a, weights_b)
         structure = Modular() if structure is None else structure
         if not isinstance(structure, Structure):
@@ -94,6 +94,17 @@ class Problem:
         if isinstance(self.function, Linear):
             return ()
         return self.function.layers if isinstance(self.function, Sum) else (self.function,)
+
+    @cached_property
+    def modular_cost(self) -> Array | None:
+        """The cost C of a modular F = <C, ·>, as in plain transport; None if F is not modular."""
+        cost = self.linear
+        for layer in self.layers:
+            if not (isinstance(layer, Blocks) and layer.is_modular):
+                return None
+            own = layer.scatter(layer.single_edges(), fill=np.inf)
+            cost = own if cost is None else cost + own
+        return cost
 
     @property
     def independent(self) -> Array:
@@ -131,8 +142,8 @@ class Problem:
 def _check_feasible(a: Array, b: Array, allowed: Array) -> None:
     try:
         round_plan(np.zeros(allowed.shape), a, b, allowed=allowed)
-    except InfeasibleError as error:
+    except InfeasibleError:
         raise InfeasibleError(
-            "no plan with the marginals a and b avoids the forbidden pairs (M = +inf): "
-            f"{error} Allow more pairs or change the weights."
+            "no plan with the marginals a and b avoids the forbidden pairs (M = +inf). "
+            "Allow more pairs or change the weights."
         ) from None

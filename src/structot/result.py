@@ -94,8 +94,7 @@ class Result:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one npz file, aside first, so that no half file is left behind."""
-        path = os.fspath(path)
-        path = path if path.endswith(".npz") else path + ".npz"
+        path = _with_suffix(path)
         aside = f"{path}.{os.getpid()}.part"
         try:
             with open(aside, "wb") as file:
@@ -118,11 +117,15 @@ class Result:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Result:
         """Read what `save` wrote."""
-        with np.load(os.fspath(path), allow_pickle=False) as file:
+        path = _with_suffix(path)
+        with open(path, "rb") as opened:
+            if opened.read(2) != b"PK":
+                raise ValueError(f"{path} is no npz file; pass a file written by Result.save.")
+        with np.load(path, allow_pickle=False) as file:
             missing = {"plan", "worst_cost", "numbers", "text"} - set(file.files)
             if missing:
                 raise ValueError(
-                    f"{os.fspath(path)} is no saved Result (no {', '.join(sorted(missing))}); "
+                    f"{path} is no saved Result (no {', '.join(sorted(missing))}); "
                     "pass a file written by Result.save."
                 )
             numbers = dict(zip(_NUMBERS, file["numbers"].tolist(), strict=True))
@@ -148,6 +151,11 @@ class Result:
             f"  status       {self.status}\n"
             f"  effort       {self.n_iter} iterations, {self.time:.3g} s"
         )
+
+
+def _with_suffix(path: str | os.PathLike) -> str:
+    name = os.fspath(path)
+    return name if name.endswith(".npz") else name + ".npz"
 
 
 _NUMBERS = ("value", "value_structured", "value_linear", "lower_bound", "gap", "time")

@@ -104,6 +104,7 @@ def test_time_limit(data, groups):
             data.cost, structure=groups, method="mirror_descent", tol=1e-9, time_limit=0.05
         )
     assert result.status is sot.Status.TIME_LIMIT
+    assert result.time < 1.0
 
 
 def test_callback_sees_the_state_and_can_stop(data, groups):
@@ -122,27 +123,41 @@ def test_callback_sees_the_state_and_can_stop(data, groups):
     assert seen[-1].value >= seen[-1].lower_bound
 
 
-def test_interruption_comes_through(data, groups):
+def test_interruption_comes_through_and_leaves_nothing_behind(data, groups):
+    control = pytest.importorskip("threadpoolctl")
+
     def interrupt(state):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    before = [pool["num_threads"] for pool in control.threadpool_info()]
+    with pytest.raises(KeyboardInterrupt) as held:
         sot.solve(data.cost, structure=groups, callback=interrupt)
+    assert [pool["num_threads"] for pool in control.threadpool_info()] == before
+    assert held.value is not None
     assert sot.solve(data.cost, structure=groups).converged
 
 
-def test_same_input_same_output(data, groups):
-    one, two = (sot.solve(data.cost, structure=groups) for _ in range(2))
+@pytest.fixture(scope="module")
+def large():
+    """Enough edges for the shared pool of threads."""
+    data = clusters(220, n_classes=4, seed=1)
+    groups = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0))
+    return data.cost, {"structure": groups, "tol": 1e-3}
+
+
+def test_same_input_same_output(large):
+    M, options = large
+    one, two = (sot.solve(M, **options) for _ in range(2))
     assert (one.plan == two.plan).all()
     assert one.lower_bound == two.lower_bound
 
 
-def test_two_threads_at_once(data, groups):
-    alone = sot.solve(data.cost, structure=groups)
+def test_two_threads_at_once(large):
+    M, options = large
+    alone = sot.solve(M, **options)
     answers = []
     threads = [
-        threading.Thread(target=lambda: answers.append(sot.solve(data.cost, structure=groups)))
-        for _ in range(2)
+        threading.Thread(target=lambda: answers.append(sot.solve(M, **options))) for _ in range(2)
     ]
     for thread in threads:
         thread.start()
@@ -171,6 +186,7 @@ def test_lists_frames_and_float32(data, groups):
     assert frame.value == lists.value == reference.value
     assert single.plan.dtype == single.worst_cost.dtype == np.float32
     assert single.value == pytest.approx(reference.value, rel=1e-3)
+    assert sot.certificate.verify(data.cost.astype(np.float32), None, None, groups, single).holds()
     integer = sot.solve(np.array([[1, 2], [3, 1]]))
     assert integer.plan.dtype == np.float64
     assert integer.value == 1.0
@@ -203,6 +219,39 @@ def test_bad_input_is_refused(change, message):
         sot.solve(arguments.pop("M"), **arguments)
 
 
+@pytest.mark.parametrize(
+    ("option", "close"),
+    [("maxiter", "max_iter"), ("numItermax", "max_iter"), ("stopThr", "tol"), ("struct", "struct")],
+)
+def test_unknown_option_offers_the_close_match(option, close):
+    for call in (sot.solve, lambda M, **o: sot.solve_sample(M, M, **o)):
+        with pytest.raises(ValueError, match=f"{option}.*Did you mean '{close}"):
+            call(np.ones((2, 2)), **{option: 3})
+
+
+def test_weights_of_different_precision():
+    a = np.random.default_rng(0).random(50).astype(np.float32)
+    a /= a.sum()
+    assert sot.solve(np.ones((50, 4)), a, np.full(4, 0.25)).value == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("concave", [c.Linear(), c.ThresholdSqrt(np.inf)], ids=repr)
+def test_linear_g_is_recognised_as_modular(data, concave):
+    groups = sot.Groups(data.source_labels, data.target_labels, concave)
+    plain = sot.solve(data.cost)
+    for structure, factor in ((groups, 1.0), (sot.Modular() + groups, 2.0)):
+        result = sot.solve(data.cost, structure=structure)
+        assert result.method == "exact"
+        assert result.value == pytest.approx(factor * plain.value, rel=1e-12)
+
+
+def test_regularised_singletons_do_not_depend_on_how_they_are_written(data):
+    one = sot.Groups(None, None, c.Sqrt())
+    each = sot.Groups(None, None, lambda k, t: c.Sqrt())
+    values = [sot.solve(data.cost, structure=s, reg=0.05, tol=1e-8).value for s in (one, each)]
+    assert values[0] == pytest.approx(values[1], rel=1e-7)
+
+
 def test_small_differences_of_mass_are_equalised():
     a = np.full(3, np.float32(1 / 3))
     b = np.full(7, np.float32(1 / 7))
@@ -221,6 +270,10 @@ def test_save_and_load(data, groups, tmp_path):
     assert (back.gap, back.status, back.method) == (result.gap, result.status, result.method)
     assert repr(back) == repr(result)
     assert [p.name for p in tmp_path.iterdir()] == ["plan.npz"]
+    assert (sot.Result.load(tmp_path / "plan").plan == result.plan).all()
+    (tmp_path / "text.npz").write_text("no archive")
+    with pytest.raises(ValueError, match="no npz file"):
+        sot.Result.load(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", x=1)
     with pytest.raises(ValueError, match="no saved Result"):
         sot.Result.load(tmp_path / "other.npz")
@@ -248,6 +301,11 @@ def test_solve_sample(data):
         sot.solve_sample(data.X, data.Y[:, :1])
     with pytest.raises(ValueError, match="metric"):
         sot.solve_sample(data.X, data.Y, metric="no such metric")
+    with pytest.raises(ValueError, match=r"X\[:, None\]"):
+        sot.solve_sample(data.X[:, 0], data.Y)
+    with pytest.raises(ValueError, match="Y must hold finite points"):
+        sot.solve_sample(data.X, data.Y * np.nan)
+    assert sot.solve_sample(data.X.astype("f4"), data.Y.astype("f4")).plan.dtype == np.float32
 
 
 def test_progress_is_silent_without_a_terminal(data, groups, capfd):

@@ -262,6 +262,12 @@ class Blocks(Submodular):
         return twin
 
     @property
+    def is_modular(self) -> bool:
+        """Whether every block is linear: by its function, or because it has one edge only."""
+        several = (np.diff(self.start) > 1) & (self.table.outer > 0)
+        return all(self.table.functions[b].is_linear for b in np.flatnonzero(several))
+
+    @property
     def is_coverage(self) -> bool:
         """Whether F pays once per block touched."""
         return all(isinstance(g, Step) for g in set(self.table.functions))

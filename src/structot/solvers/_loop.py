@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -65,7 +66,8 @@ def run(
     rows: list[tuple[int, float, float, float]] = []
     status = Status.STALLED
     iteration = 0
-    with live_progress(progress, method, limits.tol) as show:
+    # Closing the generator also after an interruption gives back what it holds.
+    with contextlib.closing(steps), live_progress(progress, method, limits.tol) as show:  # type: ignore[type-var]
         while True:
             step = next(steps, _END)
             if step is _END:
@@ -93,7 +95,6 @@ def run(
             else:
                 continue
             break
-        steps.close() if hasattr(steps, "close") else None
     return best.result(method, status, iteration, clock() - start, rows, limits.tol)
 
 

@@ -50,6 +50,9 @@ def _potentials(value: tuple, problem: Problem) -> tuple[Array, Array]:
     for name, x, size in zip("uv", value, problem.shape, strict=True):
         x = _checks.as_array(f"init potential {name}", x, 1)
         if x.size != size or not np.isfinite(x).all():
-            raise ValueError(f"init potential {name} must hold {size} finite numbers.")
+            raise ValueError(
+                f"init potential {name} must hold {size} finite numbers; got {x.size} numbers, "
+                f"{int(np.isfinite(x).sum())} of them finite."
+            )
         pair.append(x)
     return pair[0], pair[1]

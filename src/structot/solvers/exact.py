@@ -21,12 +21,12 @@ class Exact(Solver):
     name: ClassVar[str] = "exact"
 
     def objection(self, problem: Problem) -> str | None:
-        if problem.layers:
+        if problem.modular_cost is None:
             return "it needs a modular function; use method='auto' for structured costs"
         return super().objection(problem)
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
-        cost = problem.linear
+        cost = problem.modular_cost
         assert cost is not None
         answer = emd(cost, problem.a, problem.b)
         u, v = answer.potentials

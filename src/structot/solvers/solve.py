@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from structot import _checks
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
@@ -27,6 +29,12 @@ _SOLVERS = {
     "exact": ("exact", "Exact"),
 }
 METHODS = ("auto", *_SOLVERS)
+_OPTIONS = (
+    *("structure", "reg", "method", "tol", "max_iter", "time_limit", "init", "callback"),
+    "progress",
+)
+# What users of POT may type for them.
+_POT_NAMES = {"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose": "progress"}
 
 
 class ConvergenceWarning(UserWarning):
@@ -47,6 +55,7 @@ def solve(
     init: Any = None,
     callback: Callable[[State], bool | None] | None = None,
     progress: bool = False,
+    **unknown: Any,
 ) -> Result:
     """min_{P in U(a,b)} f(P) + reg · entropy(P), with a proof of how good the answer is.
 
@@ -87,6 +96,8 @@ def solve(
     >>> sot.solve(abs(X - Y.T), structure=groups).converged
     True
     """
+    for name in unknown:
+        _checks.one_of("option", _POT_NAMES.get(name, name), _OPTIONS, arrived=name)
     problem = Problem.of(M, a, b, structure=structure, reg=reg)
     limits = Limits(
         tol=_checks.nonnegative("tol", tol),
@@ -130,6 +141,7 @@ def solve_sample(
     """
     from scipy.spatial.distance import cdist
 
+    kind = _checks.float_type(X, Y)
     X, Y = _points("X", X), _points("Y", Y)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(
@@ -139,12 +151,20 @@ def solve_sample(
         M = cdist(X, Y, metric)
     except ValueError as error:
         raise ValueError(f"metric={metric!r} does not work: {error}") from None
-    return solve(M, a, b, **options)
+    return solve(M.astype(kind, copy=False), a, b, **options)
 
 
 def _points(name: str, value: Any) -> Any:
-    array = _checks.as_array(name, value, 2)
-    return array
+    """Finite points (n, features), at least one."""
+    if np.ndim(value) == 1 and np.size(value):
+        raise ValueError(
+            f"{name} must have shape (points, features); got shape {np.shape(value)}. "
+            f"For points on a line pass {name}[:, None]."
+        )
+    points = _checks.as_array(name, value, 2)
+    if points.size == 0 or not np.isfinite(points).all():
+        raise ValueError(f"{name} must hold finite points, at least one; remove or fill NaN rows.")
+    return points
 
 
 def _choose(method: str | Solver, problem: Problem) -> Solver:
@@ -163,7 +183,7 @@ def _automatic(problem: Problem) -> str:
     """The fastest method that is sure to work."""
     if problem.reg > 0:
         return "newton"
-    if not problem.layers:
+    if problem.modular_cost is not None:
         return "exact"
     if len(problem.layers) == 1 and isinstance(problem.layers[0], Blocks):
         return "newton"

@@ -57,7 +57,10 @@ class Coverage(Structure):
                 f"got shape {self.weights.shape}."
             )
         if not (np.isfinite(self.weights) & (self.weights >= 0)).all():
-            raise ValueError("weights must be finite and not negative; a price of 0 is no price.")
+            worst = self.weights[~(np.isfinite(self.weights) & (self.weights >= 0))].ravel()[0]
+            raise ValueError(
+                f"weights must be finite and not negative; got {worst}. A price of 0 is no price."
+            )
         self.units = one_of("units", units, UNITS)
 
     def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:

@@ -82,15 +82,6 @@ class Groups(Structure):
         if self.units == "block":
             scale = block_totals(M, rows, cols, shape)
             scale[scale == 0] = 1.0
-        if shape == (n, m) and isinstance(concave, Concave):
-            # Every pair is a block of its own: F is modular, with the cost g(M).
-            scale = scale[rows][:, cols]
-            cost = np.full((n, m), np.inf)
-            finite = np.isfinite(M)
-            units = M[finite] / scale[finite]
-            concave.check(float(units.max(initial=0.0)))
-            cost[finite] = scale[finite] * concave(units)
-            return cost, []
         scale = scale.ravel()
         return None, [Blocks(M, rows, cols, concave, outer=scale, inner=1.0 / scale)]
 

@@ -33,7 +33,11 @@ SetFunctionLike = Submodular | Callable[[Array], float]
 
 def as_function(F: SetFunctionLike, shape: tuple[int, int]) -> Submodular:
     """F itself if it is bound already, else the Python function as an oracle on this shape."""
-    return F if isinstance(F, Submodular) else Oracle(F, shape)
+    if isinstance(F, Submodular):
+        return F
+    if hasattr(F, "bind"):
+        raise ValueError(f"{F!r} is not bound to a cost yet; pass F.bind(M).")
+    return Oracle(F, shape)
 
 
 def extension(F: SetFunctionLike, P: Array) -> float:

@@ -11,6 +11,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from structot._checks import as_array
+
 from . import _kernels
 from ._flow import InfeasibleError
 from ._kernels import BoolArray, FloatArray
@@ -45,7 +47,10 @@ class MarginalProjection:
     """
 
     def __init__(self, weights: FloatArray, allowed: BoolArray | None = None) -> None:
-        open_pairs = np.ones(weights.shape, dtype=bool) if allowed is None else allowed
+        weights = as_array("weights", weights, 2)
+        open_pairs = np.ones(weights.shape, dtype=bool) if allowed is None else np.asarray(allowed)
+        if open_pairs.shape != weights.shape:
+            raise ValueError(f"allowed has shape {open_pairs.shape}, weights {weights.shape}.")
         if not open_pairs.any():
             raise InfeasibleError("allowed must leave at least one pair, but all are forbidden.")
         # A common factor of the weights does not move X: the largest 1/w becomes 1.

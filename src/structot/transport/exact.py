@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structot._checks import as_array, with_marginals
+
 from . import _kernels
 from ._flow import InfeasibleError
 from ._kernels import BoolArray, FloatArray
@@ -59,10 +61,16 @@ def c_transform(
     >>> c_transform(np.array([[1.0, 3.0], [2.0, 2.0]]), np.zeros(2))
     (array([0., 0.]), array([1., 2.]))
     """
+    K = np.ascontiguousarray(as_array("K", K, 2))
     u = np.array(u, dtype=np.float64)
     v = np.zeros(K.shape[1]) if v is None else np.array(v, dtype=np.float64)
+    if u.shape + v.shape != K.shape:
+        raise ValueError(
+            f"u and v have shapes {u.shape} and {v.shape}, but K has {K.shape}; "
+            "u belongs to the rows, v to the columns."
+        )
     v[~np.isfinite(v)] = 0.0
-    _kernels.c_transform_kernel(np.ascontiguousarray(K), u, v)
+    _kernels.c_transform_kernel(K, u, v)
     return u, v
 
 
@@ -98,7 +106,7 @@ def emd(M: FloatArray, a: FloatArray, b: FloatArray) -> ExactResult:
     (0.0, array([[0.5, 0. ],
            [0. , 0.5]]))
     """
-    M = np.ascontiguousarray(M, dtype=np.float64)
+    M, a, b = with_marginals("M", M, a, b)
     if not M.min(initial=np.inf) > -np.inf:  # true for NaN as well
         raise ValueError("M must hold numbers or +inf, but has NaN or -inf; repair these entries.")
     rows, columns = np.flatnonzero(a > 0.0), np.flatnonzero(b > 0.0)

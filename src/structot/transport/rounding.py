@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structot._checks import with_marginals
+
 from . import _kernels
 from ._flow import InfeasibleError, push_rest
 from ._kernels import BoolArray, FloatArray
@@ -37,7 +39,8 @@ def marginal_error(P: FloatArray, a: FloatArray, b: FloatArray) -> float:
     >>> marginal_error(np.eye(2), np.ones(2), np.array([1.5, 0.5]))
     0.5
     """
-    r, c = _kernels.residuals(np.ascontiguousarray(P), a, b)
+    P, a, b = with_marginals("P", P, a, b)
+    r, c = _kernels.residuals(P, a, b)
     total = float(a.sum())
     error = float(np.abs(r).sum() + np.abs(c).sum())
     return error / total if total > 0.0 else error
@@ -143,7 +146,10 @@ def round_plan(
     array([[0.5 , 0.  ],
            [0.25, 0.25]])
     """
-    if allowed is not None and not allowed.all():
+    P, a, b = with_marginals("P", P, a, b)
+    if allowed is not None and np.shape(allowed) != P.shape:
+        raise ValueError(f"allowed has shape {np.shape(allowed)}, but P has {P.shape}.")
+    if allowed is not None and not np.all(allowed):
         return _round_allowed(np.where(allowed, P, 0.0), a, b, np.ascontiguousarray(allowed))
     Q, r, c = split_rounding(P, a, b)
     return _add_rest(Q, r, c)

@@ -11,6 +11,8 @@ from enum import Enum
 
 import numpy as np
 
+from structot._checks import with_marginals
+
 from . import _kernels
 from ._kernels import FloatArray
 from .rounding import marginal_error
@@ -104,7 +106,7 @@ def sinkhorn(
     array([[0.4, 0.1],
            [0.1, 0.4]])
     """
-    L = np.ascontiguousarray(log_kernel, dtype=np.float64)
+    L, a, b = with_marginals("log_kernel", log_kernel, a, b)
     f = np.zeros(a.shape[0]) if init is None else np.array(init[0], dtype=np.float64)
     g = np.zeros(b.shape[0]) if init is None else np.array(init[1], dtype=np.float64)
     f[~np.isfinite(f)] = 0.0
