@@ -1,0 +1,56 @@
+"""Every compiled kernel releases the GIL and is cached on disk."""
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+MODULES = [
+    "structot.concave._kernels",
+    "structot.polytope._kernels",
+    "structot.polytope._layout",
+    "structot.solvers._entropic_kernels",
+    "structot.solvers._newton_kernels",
+    "structot.transport._flow",
+    "structot.transport._kernels",
+]
+
+
+def dispatchers(name):
+    module = importlib.import_module(name)
+    return {k: f for k, f in vars(module).items() if hasattr(f, "targetoptions")}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_kernels_release_the_gil_and_are_cached(name):
+    found = dispatchers(name)
+    if not found:
+        pytest.skip("compilation is switched off")
+    for function in found.values():
+        assert function.targetoptions.get("nogil") is True
+        assert type(function._cache).__name__ != "NullCache"
+
+
+SCRIPT = """
+import numpy as np
+from structot.polytope import _layout
+_layout.gather(np.ones((2, 2)), np.zeros(3, np.int32), np.zeros(3, np.int32))
+print(sum(_layout.gather.stats.cache_hits.values()), len(_layout.gather.stats.cache_misses))
+"""
+
+
+def test_only_the_first_process_compiles(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    counts = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert counts == [["0", "1"], ["1", "0"]]
