@@ -65,11 +65,17 @@ def _fill(weights, row_order, col_order, row_start, col_start, row, col):
 
 
 @njit(cache=True, nogil=True)
-def gather(P, row, col):
-    """P[row, col] without index arrays of eight bytes."""
-    out = np.empty(row.size, P.dtype)
+def gather_into(P, row, col, out):
+    """out = P[row, col] without index arrays of eight bytes."""
     for e in range(row.size):
         out[e] = P[row[e], col[e]]
+
+
+@njit(cache=True, nogil=True)
+def gather(P, row, col):
+    """P[row, col] as a new array."""
+    out = np.empty(row.size, P.dtype)
+    gather_into(P, row, col, out)
     return out
 
 

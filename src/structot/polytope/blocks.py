@@ -109,9 +109,12 @@ class Blocks(Submodular):
 
     # -- between (n, m) arrays and block order ------------------------------------------------
 
-    def gather(self, P: Array) -> Array:
+    def gather(self, P: Array, out: Array | None = None) -> Array:
         """The entries of an (n, m) array on the edges, in block order."""
-        return _layout.gather(P, self.row, self.col)
+        if out is None:
+            return _layout.gather(P, self.row, self.col)
+        _layout.gather_into(P, self.row, self.col, out)
+        return out
 
     def scatter(self, x: Array, fill: float = 0.0) -> Array:
         """The (n, m) array with these entries on the edges and ``fill`` on forbidden pairs."""

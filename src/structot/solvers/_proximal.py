@@ -91,9 +91,14 @@ class ProximalDual:
         return self.pools.X
 
     def centre(self, Y: Array, rho: float) -> None:
-        """Put the proximal term around Y with weight rho."""
+        """Put the proximal term around Y, which is kept, with weight rho."""
         self.Y, self.rho = Y, rho
-        self._square = float((self.layer.w * Y) @ Y)
+        self._square = float(np.einsum("e,e,e->", self.layer.w, Y, Y))
+
+    def recentre(self, rho: float) -> None:
+        """Put the proximal term around the last X, in the memory of the last centre."""
+        np.copyto(self.Y, self.X)
+        self.centre(self.Y, rho)
 
     def evaluate(self, p: Array, q: Array) -> Value:
         """φ, ∇φ; leaves X and its pools behind."""

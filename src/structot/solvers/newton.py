@@ -150,7 +150,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
         else:
             yield None
         pace.adapt(steps, solved)
-        inner.centre(inner.X.copy(), pace.rho)
+        inner.recentre(pace.rho)
 
 
 def _typical_slope(problem: Problem, inner: ProximalDual) -> float:
@@ -216,7 +216,7 @@ class _Certifier:
     def _objective(self, P: Array) -> float:
         """f(P) as in `Problem.objective`, with the memory of the projection."""
         F = self.inner.true_layer
-        value = F.extension_edges(F.gather(P), self.projection)
+        value = F.extension_edges(F.gather(P, out=self.inner.V), self.projection)
         return (
             value if self.problem.linear is None else value + inner_product(P, self.problem.linear)
         )
