@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from structot import certificate as certificate
     from structot import concave as concave
     from structot import datasets as datasets
+    from structot import groups as groups
     from structot import plot as plot
     from structot import polytope as polytope
     from structot import solvers as solvers
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from structot.solvers.solve import solve_sample as solve_sample
     from structot.structures import Coverage as Coverage
     from structot.structures import Groups as Groups
+    from structot.structures import Hierarchy as Hierarchy
     from structot.structures import Modular as Modular
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ _MODULES = (
     "certificate",
     "concave",
     "datasets",
+    "groups",
     "plot",
     "polytope",
     "solvers",
@@ -49,6 +52,7 @@ _HOME = {
     "ConvergenceWarning": "solvers.solve",
     "Coverage": "structures",
     "Groups": "structures",
+    "Hierarchy": "structures",
     "Modular": "structures",
     "Problem": "problem",
     "Result": "result",

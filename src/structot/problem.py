@@ -102,7 +102,7 @@ class Problem:
         for layer in self.layers:
             if not (isinstance(layer, Blocks) and layer.is_modular):
                 return None
-            own = layer.scatter(layer.single_edges(), fill=np.inf)
+            own = layer.cost_of_edges(layer.single_edges())
             cost = own if cost is None else cost + own
         return cost
 

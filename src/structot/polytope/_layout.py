@@ -7,13 +7,11 @@ from numba import njit
 def block_order(weights, row_group, col_group):
     """Pairs of finite positive weight, block after block, rows before columns inside a block.
 
-    Returns row, col (int32), start (int64) and ``used``: the number (row group · column groups +
-    column group) of each block that has edges.
+    Rows and columns of the group -1 belong to no block. Returns row, col (int32), start (int64) and
+    ``used``: the number (row group · column groups + column group) of each block that has edges.
     """
-    row_order = np.argsort(row_group, kind="stable")
-    col_order = np.argsort(col_group, kind="stable")
-    row_start = _starts(row_group)
-    col_start = _starts(col_group)
+    row_order, row_start = _members(row_group)
+    col_order, col_start = _members(col_group)
     size = _block_sizes(weights, row_order, col_order, row_start, col_start)
     used = np.flatnonzero(size)
     start = np.concatenate([[0], np.cumsum(size[used])]).astype(np.int64)
@@ -21,6 +19,17 @@ def block_order(weights, row_group, col_group):
     col = np.empty(start[-1], np.int32)
     _fill(weights, row_order, col_order, row_start, col_start, row, col)
     return row, col, start, used
+
+
+def label_order(weights, labels):
+    """The same for blocks of any form, given by one label per pair, -1 for no block."""
+    inside = np.flatnonzero((labels >= 0) & (weights > 0) & np.isfinite(weights))
+    label = labels.ravel()[inside]
+    order = np.argsort(label, kind="stable")
+    row, col = np.unravel_index(inside[order], weights.shape)
+    used, size = np.unique(label, return_counts=True)
+    start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    return row.astype(np.int32), col.astype(np.int32), start, used
 
 
 def append_block(row, col, start, extra, weights):
@@ -33,9 +42,12 @@ def append_block(row, col, start, extra, weights):
     return row, col, np.append(start, row.size)
 
 
-def _starts(group):
-    sizes = np.bincount(group)
-    return np.concatenate([[0], np.cumsum(sizes)])
+def _members(group):
+    """The members of each group one after the other, and where each begins."""
+    order = np.argsort(group, kind="stable")
+    order = order[np.count_nonzero(group < 0) :]
+    sizes = np.bincount(group[order])
+    return order, np.concatenate([[0], np.cumsum(sizes)])
 
 
 @njit(cache=True, nogil=True)
@@ -83,6 +95,13 @@ def gather(P, row, col):
 def _scatter(x, row, col, out):
     for e in range(row.size):
         out[row[e], col[e]] = x[e]
+
+
+@njit(cache=True, nogil=True)
+def add_into(x, row, col, out):
+    """out[row, col] += x, edge after edge."""
+    for e in range(row.size):
+        out[row[e], col[e]] += x[e]
 
 
 def scatter(x, row, col, shape, fill):

@@ -59,7 +59,8 @@ class Blocks(Submodular):
     weights
         w, shape (n, m); +inf forbids a pair, 0 makes it free.
     row_group, col_group
-        Number of the group of each row and column; block = (group of row, group of column).
+        Number of the group of each row and column, -1 for none; block = (group of row, group of
+        column). Pairs in no block are outside the support: F does not see them.
     concave
         One function, or one per block in the order (row group, column group).
     outer, inner
@@ -75,12 +76,47 @@ class Blocks(Submodular):
         outer: Array,
         inner: Array,
     ) -> None:
+        covered = None
+        if min(row_group.min(), col_group.min()) < 0:
+            covered = np.logical_and.outer(row_group >= 0, col_group >= 0)
+        edges = _layout.block_order(weights, row_group, col_group)
+        self._build(weights, edges, covered, concave, outer, inner)
+        self.row_group: Array | None = row_group
+        self.col_group: Array | None = col_group
+
+    @classmethod
+    def of_labels(
+        cls,
+        weights: Array,
+        labels: Array,
+        concave: Concave | list[Concave],
+        outer: Array,
+        inner: Array,
+    ) -> Blocks:
+        """Blocks of any form: ``labels`` (n, m) numbers the block of each pair, -1 for none."""
+        self = cls.__new__(cls)
+        covered = None if labels.min() >= 0 else labels >= 0
+        edges = _layout.label_order(weights, labels)
+        self._build(weights, edges, covered, concave, outer, inner)
+        self.row_group = self.col_group = None
+        return self
+
+    def _build(
+        self,
+        weights: Array,
+        edges: tuple[Array, Array, Array, Array],
+        covered: Array | None,
+        concave: Concave | list[Concave],
+        outer: Array,
+        inner: Array,
+    ) -> None:
         self.shape = weights.shape
-        self.row_group, self.col_group = row_group, col_group
+        self.support = covered
         finite = np.isfinite(weights)
         self.allowed = None if finite.all() else finite
-        row, col, start, used = _layout.block_order(weights, row_group, col_group)
-        free = np.flatnonzero((weights == 0).ravel())
+        row, col, start, used = edges
+        nothing = weights == 0 if covered is None else (weights == 0) & covered
+        free = np.flatnonzero(nothing.ravel())
         self.row, self.col, self.start = _layout.append_block(row, col, start, free, weights)
         w = _layout.gather(weights, self.row, self.col)
         if free.size:
@@ -90,12 +126,12 @@ class Blocks(Submodular):
             outer, inner = outer[used], inner[used]
         self.w = w
         if isinstance(concave, Concave):
-            self.table: ConcaveTable = pack_table(concave, outer, inner)
+            self.set_table(pack_table(concave, outer, inner))
         else:
             functions = [concave[b] for b in used]
             if free.size:
                 functions.append(concave[0])
-            self.table = pack_table(functions, outer, inner)
+            self.set_table(pack_table(functions, outer, inner))
         totals = np.add.reduceat(w, self.start[:-1]) if w.size else np.zeros(0)
         if self.table.has_custom:
             reach: dict[Concave, float] = {}
@@ -104,8 +140,12 @@ class Blocks(Submodular):
             for g, x in reach.items():
                 g.check(x)
         self.totals = totals
-        self._kernels = _reference if self.table.has_custom else _kernels
-        self._packed = self.table if self.table.has_custom else self.table.arrays
+
+    def set_table(self, table: ConcaveTable) -> None:
+        """The functions of the blocks; those written in Python need the kernels in NumPy."""
+        self.table = table
+        self._kernels = _reference if table.has_custom else _kernels
+        self._packed = table if table.has_custom else table.arrays
 
     # -- between (n, m) arrays and block order ------------------------------------------------
 
@@ -117,8 +157,15 @@ class Blocks(Submodular):
         return out
 
     def scatter(self, x: Array, fill: float = 0.0) -> Array:
-        """The (n, m) array with these entries on the edges and ``fill`` on forbidden pairs."""
+        """The (n, m) array with these entries on the edges and ``fill`` elsewhere."""
         return _layout.scatter(x, self.row, self.col, self.shape, fill)
+
+    def cost_of_edges(self, k: Array) -> Array:
+        """K from its entries on the edges: +inf on forbidden pairs, 0 outside the support."""
+        K = self.scatter(k, fill=np.inf)
+        if self.support is not None:
+            K[self._allowed() & ~self.support] = 0.0
+        return K
 
     def _each(self, kernel: str, *args: object) -> list:
         function = getattr(self._kernels, kernel)
@@ -141,7 +188,7 @@ class Blocks(Submodular):
 
     def greedy(self, P: Array) -> Array:
         P = as_matrix("P", P, self.shape)
-        return self.scatter(self.greedy_edges(self.gather(P)), fill=np.inf)
+        return self.cost_of_edges(self.greedy_edges(self.gather(P)))
 
     def greedy_edges(self, x: Array) -> Array:
         """Edmonds' vertex in block order."""
@@ -180,7 +227,11 @@ class Blocks(Submodular):
         """One sort and pool-adjacent-violators per block, in the metric of the weights w."""
         V = as_matrix("V", V, self.shape)
         floor = 0.0 if nonnegative else -np.inf
-        return self.scatter(self.prox_edges(self.gather(V), positive("rho", rho), floor).X)
+        X = self.scatter(self.prox_edges(self.gather(V), positive("rho", rho), floor).X)
+        if self.support is not None:
+            outside = self._allowed() & ~self.support
+            X[outside] = np.maximum(V[outside], floor)
+        return X
 
     def prox_edges(
         self, v: Array, rho: float, floor: float = -np.inf, last: Pools | None = None
@@ -211,7 +262,7 @@ class Blocks(Submodular):
             raise ValueError("Z must be finite on every allowed pair.")
         if metric == "entropy" and not (z > 0).all():
             raise ValueError("Z must be positive on every allowed pair for metric='entropy'.")
-        return self.scatter(self.project_edges(z, metric), fill=np.inf)
+        return self.cost_of_edges(self.project_edges(z, metric))
 
     def project_edges(self, z: Array, metric: str) -> Array:
         """Projection onto B(F) in block order."""
@@ -231,13 +282,16 @@ class Blocks(Submodular):
         inside = np.zeros(self.w.size, bool)
         minimum = np.zeros(self.start.size - 1)
         self._each("minimize_blocks", self.w, self.gather(shift), self._packed, inside, minimum)
-        return Minimizer(self.scatter(inside), float(minimum.sum()))
+        mask, value = self.scatter(inside), float(minimum.sum())
+        if self.support is not None:
+            outside = self._allowed() & ~self.support & (shift < 0)
+            mask, value = mask | outside, value + float(shift[outside].sum())
+        return Minimizer(mask, value)
 
     def scaled(self, factor: float) -> Blocks:
         """factor · F, sharing everything but the scales."""
         twin = copy.copy(self)
-        twin.table = replace(self.table, outer=factor * self.table.outer)
-        twin._packed = twin.table if twin.table.has_custom else twin.table.arrays
+        twin.set_table(replace(self.table, outer=factor * self.table.outer))
         return twin
 
     def floored(self, least: float) -> Blocks:

@@ -25,11 +25,14 @@ _DISCOUNT = 0.05
 def coarse_start(problem: Problem) -> Start:
     """The best plan that is a product inside every block, and the potentials of the groups.
 
-    Nothing (an empty start) where F is nearly modular, or where pairs are forbidden.
+    Nothing (an empty start) where F is nearly modular, where pairs are forbidden, or where
+    blocks are not made of groups.
     """
     (layer,) = problem.layers
     assert isinstance(layer, Blocks)
     k, t = layer.row_group, layer.col_group
+    if k is None or t is None:  # blocks of any form: there are no groups to move
+        return Start()
     A, B = np.bincount(k, problem.a), np.bincount(t, problem.b)
     x = layer.gather(problem.independent)
     price = layer.greedy_edges(x)
@@ -56,6 +59,8 @@ def coarse_start(problem: Problem) -> Start:
 def _sums_by_groups(layer: Blocks, price: Array, shape: tuple[int, int]) -> Array:
     """Sum of an array in block order over each pair of groups."""
     k, t, first = layer.row_group, layer.col_group, layer.start[:-1]
+    assert k is not None
+    assert t is not None
     total = np.zeros(shape)
     # Edges of no cost share a block of their own across all groups, the last one.
     joined = layer.table.outer > 0

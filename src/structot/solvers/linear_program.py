@@ -237,7 +237,7 @@ class _Program:
             mine = k[position : position + entry.size]
             position += entry.size
             inside = np.bincount(part.edge[entry], weights=mine, minlength=layer.w.size)
-            K += layer.scatter(layer.project_edges(part.linear + inside, "cost"), fill=np.inf)
+            K += layer.cost_of_edges(layer.project_edges(part.linear + inside, "cost"))
         return K
 
     def trivial(self) -> tuple[Array, Array, Array]:

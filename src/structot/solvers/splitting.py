@@ -29,9 +29,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from structot import concave
 from structot._checks import positive
-from structot.certificate import dual_from_cost
-from structot.polytope.blocks import Blocks, Pools
+from structot.certificate import dual_by_exact_transport, dual_from_cost
+from structot.polytope.blocks import Blocks
+from structot.polytope.stack import Stack
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers._start import Start
@@ -49,6 +51,8 @@ _ENOUGH, _SOME, _LONG = 0.2, 0.8, 0.2
 _CHANGE, _DECAY = 4.0, 0.93
 # Iterations between certificates, and later the inverse share of all iterations between them.
 _OFTEN = 10
+# The first certificate with exact transport, the last resort, and how much later the next is.
+_FIRST_EXACT, _EXACT_FACTOR = 100, 1.3
 # A residual this small relative to the point is rounding error. So is an answer that has not
 # improved for this many times as long as it took to get there.
 _ROUNDING = 1e-15
@@ -94,7 +98,7 @@ class Splitting(Solver):
         copies = _Copies(problem, self.rho)
         S = copies.begin(start)
         anchor = _Anchor(S)
-        value, bound, improved, certify_at = np.inf, -np.inf, 0, 1
+        value, bound, improved, certify_at, exact_at = np.inf, -np.inf, 0, 1, _FIRST_EXACT
         for k in itertools.count(1):
             V = copies.mean(S)
             Z = copies.project(V)
@@ -108,7 +112,9 @@ class Splitting(Solver):
             settled = residual <= _ROUNDING * copies.norm(S)
             if k == certify_at or settled:
                 certify_at = k + max(_OFTEN, k // _OFTEN)
-                step = copies.certificate(V, Z, x, S - z)
+                exact = settled or k >= exact_at
+                exact_at = math.ceil(_EXACT_FACTOR * k) if exact else exact_at
+                step = copies.certificate(V, Z, x, S - z, exact=exact)
                 if step.value < value or step.lower_bound > bound:
                     value, bound = min(value, step.value), max(bound, step.lower_bound)
                     improved = k
@@ -160,10 +166,7 @@ class _Copies:
         self.problem = problem
         # f is positively homogeneous: total mass 1 keeps squares far from under- and overflow.
         self.a, self.b = problem.a / problem.total, problem.b / problem.total
-        self.parts = [
-            _BlockPart(layer) if isinstance(layer, Blocks) else _Part(layer)
-            for layer in problem.layers
-        ]
+        self.parts = _parts(problem)
         ends = np.cumsum([0, *(part.d.size for part in self.parts)])
         self.slices = [slice(i, j) for i, j in itertools.pairwise(ends)]
         self.rho = rho
@@ -174,16 +177,17 @@ class _Copies:
         self.share = self.d / self.W
         linear = np.zeros(problem.shape) if problem.linear is None else problem.linear
         self.C = np.where(W > 0, linear, 0.0)
+        self.forbidden = W == 0
         self.C_over_W = np.divide(self.C, W, out=np.zeros(W.shape), where=W > 0)
 
-    def _each(self, flat: Array) -> Iterator[tuple[_Part, Array]]:
+    def _each(self, flat: Array) -> Iterator[tuple[Stack | _Part, Array]]:
         for part, where in zip(self.parts, self.slices, strict=True):
             yield part, flat[where]
 
-    def _sum(self, flat: Array, fill: float = 0.0) -> Array:
+    def _sum(self, flat: Array) -> Array:
         """Σ_r over the copies, (n, m)."""
-        scattered = [part.scatter(own, fill) for part, own in self._each(flat)]
-        return scattered[0] if len(scattered) == 1 else np.add.reduce(scattered)
+        added = [part.add(own) for part, own in self._each(flat)]
+        return added[0] if len(added) == 1 else np.add.reduce(added)
 
     def spread(self, Z: Array) -> Array:
         """The same (n, m) array for every copy."""
@@ -222,7 +226,9 @@ class _Copies:
     def _worst_cost(self, flat: Array) -> Array:
         """C + the projections of the copies onto the base polytopes, a point of B(F)."""
         costs = np.concatenate([part.project(own) for part, own in self._each(flat)])
-        return self._sum(costs, np.inf) + self.C
+        K = self._sum(costs) + self.C
+        K[self.forbidden] = np.inf
+        return K
 
     def balance(self, S: Array, z: Array, moved: Array, anchor: _Anchor) -> Array:
         """The point ``moved`` after a change of ρ that lets Z and Y converge at the same rate.
@@ -243,8 +249,11 @@ class _Copies:
         self.rho *= factor
         return z_next + y_next / factor
 
-    def certificate(self, V: Array, Z: Array, x: Array, y: Array) -> Step:
-        """The better of both plans rounded; the multipliers projected onto the base polytopes."""
+    def certificate(self, V: Array, Z: Array, x: Array, y: Array, *, exact: bool) -> Step:
+        """The better of both plans rounded; the multipliers projected onto the base polytopes.
+
+        ``exact``: the best bound of the projection, by exact transport, and not only a good one.
+        """
         problem = self.problem
         candidates = (self._sum(self.share * x), Z)
         plans = [
@@ -255,65 +264,65 @@ class _Copies:
         best = int(np.argmin(values))
         K = self._worst_cost(-self.rho * self.d * y)
         p, _ = self.projection.multipliers(V, self.a, self.b)
-        dual = dual_from_cost(problem, K, self.rho * p)
+        if exact:
+            dual = dual_by_exact_transport(problem, K)
+        else:
+            dual = dual_from_cost(problem, K, self.rho * p)
         return Step(values[best], lambda: plans[best], dual.bound, lambda: dual)
 
 
-class _Part:
-    """A layer with a generic prox, its edges in row order.
+def _parts(problem: Problem) -> list[Stack | _Part]:
+    """The layers: those of blocks stacked, the others one by one, all with comparable metrics.
 
-    Its metric d is scaled by (mean price) / (mean mass) of a pair, so that ρ = 1 suits all layers.
+    The metric of a layer is scaled by (mean price) / (mean mass) of a pair, so that ρ = 1 suits
+    all layers.
     """
-
-    def __init__(self, layer: Submodular) -> None:
-        self.layer = layer
-        self._edges = np.ones(layer.shape, bool) if layer.allowed is None else layer.allowed
-        metric = self.gather(layer.metric)
+    allowed = problem.function._allowed()
+    layers = list(problem.layers)
+    lost = allowed & ~np.logical_or.reduce([layer._edges() for layer in layers])
+    if lost.any():
+        # Pairs that no layer sees still may carry nothing negative: a layer of cost 0 says so.
+        weights = np.where(allowed, 1.0, np.inf)
+        layers.append(
+            Blocks.of_labels(weights, lost - 1, concave.Linear(), np.zeros(1), np.ones(1))
+        )
+    order = np.random.default_rng(0).random(problem.shape)
+    stacks: dict[bool, list[tuple[Blocks, float]]] = {}
+    others: list[Stack | _Part] = []
+    for layer in layers:
+        edges = layer._edges()
         # Prices of a typical vertex of B(F); their sum alone, F(all), may cancel to 0.
-        order = np.random.default_rng(0).random(layer.shape)
-        prices = float(np.abs(self.gather(layer.greedy(order))).sum())
-        self._scale = (prices if prices > 0 else 1.0) * metric.size / float(metric.sum())
-        self.d = self._scale * metric
+        prices = float(np.abs(layer.greedy(order)[edges]).sum())
+        mean_metric = float(layer.metric[edges].mean())
+        scale = (prices if prices > 0 else 1.0) / mean_metric * allowed.sum() / edges.sum()
+        if isinstance(layer, Blocks):
+            stacks.setdefault(layer.table.has_custom, []).append((layer, scale))
+        else:
+            others.append(_Part(layer, scale))
+    return [Stack(*zip(*stack, strict=True)) for stack in stacks.values()] + others
+
+
+class _Part:
+    """A layer with a generic prox, its edges in row order; d is its own metric times ``scale``."""
+
+    def __init__(self, layer: Submodular, scale: float) -> None:
+        self.layer = layer
+        self._edges = layer._edges()
+        self._scale = scale
+        self.d = scale * self.gather(layer.metric)
 
     def gather(self, P: Array) -> Array:
         return P[self._edges]
 
-    def scatter(self, x: Array, fill: float = 0.0) -> Array:
-        P = np.full(self.layer.shape, fill)
+    def add(self, x: Array) -> Array:
+        P = np.zeros(self.layer.shape)
         P[self._edges] = x
         return P
 
     def prox(self, v: Array, rho: float) -> Array:
         """argmin_{X >= 0} f(X) + rho/2 Σ d (X - v)²."""
-        X = self.layer.prox(self.scatter(v), rho * self._scale, nonnegative=True)
-        return self.gather(X)
+        return self.gather(self.layer.prox(self.add(v), rho * self._scale, nonnegative=True))
 
     def project(self, z: Array) -> Array:
         """argmin_{K in B(F)} Σ (K - z)² / d."""
-        return self.gather(self.layer.project(self.scatter(z), "cost"))
-
-
-class _BlockPart(_Part):
-    """A layer of blocks, in block order; each sort starts from the order of the last."""
-
-    layer: Blocks
-
-    def __init__(self, layer: Blocks) -> None:
-        self.layer = layer
-        self._cut: Pools | None = None
-        self._uncut: Pools | None = None
-        super().__init__(layer)
-
-    def gather(self, P: Array) -> Array:
-        return self.layer.gather(P)
-
-    def scatter(self, x: Array, fill: float = 0.0) -> Array:
-        return self.layer.scatter(x, fill)
-
-    def prox(self, v: Array, rho: float) -> Array:
-        self._cut = self.layer.prox_edges(v, rho * self._scale, 0.0, last=self._cut)
-        return self._cut.X
-
-    def project(self, z: Array) -> Array:
-        self._uncut = self.layer.prox_edges(z / self.d, self._scale, last=self._uncut)
-        return z - self.d * self._uncut.X
+        return self.gather(self.layer.project(self.add(z), "cost"))

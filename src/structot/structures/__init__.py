@@ -3,6 +3,7 @@
 from structot.structures.base import Combination, Structure
 from structot.structures.coverage import Coverage
 from structot.structures.groups import Groups
+from structot.structures.hierarchy import Hierarchy
 from structot.structures.modular import Modular
 
-__all__ = ["Combination", "Coverage", "Groups", "Modular", "Structure"]
+__all__ = ["Combination", "Coverage", "Groups", "Hierarchy", "Modular", "Structure"]

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from structot._checks import as_cost, nonnegative
-from structot.polytope.blocks import Blocks
 from structot.submodular.base import Submodular
 from structot.submodular.sums import Linear, Sum
 
@@ -79,7 +78,7 @@ class Combination(Structure):
                 )
                 linear = cost if linear is None else linear + cost
             if factor > 0:
-                layers.extend(_scale(layer, factor) for layer in inner)
+                layers.extend(layer.scaled(factor) for layer in inner)
         if linear is not None and layers and (np.isinf(linear) & np.isfinite(M)).any():
             # What a linear term forbids is no edge for the layers either.
             return self._parts(np.where(np.isinf(linear), np.inf, M))
@@ -89,8 +88,3 @@ class Combination(Structure):
 
     def __repr__(self) -> str:
         return " + ".join(f"{t!r}" if f == 1.0 else f"{f:g} * {t!r}" for f, t in self.terms)
-
-
-def _scale(layer: Submodular, factor: float) -> Submodular:
-    assert isinstance(layer, Blocks)
-    return layer if factor == 1.0 else layer.scaled(factor)

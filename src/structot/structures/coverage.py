@@ -8,9 +8,10 @@ from structot._checks import as_array, one_of
 from structot.concave import Step
 from structot.polytope.blocks import Blocks
 from structot.structures._display import show
-from structot.structures._grouping import group_numbers
+from structot.structures._grouping import Grouping
+from structot.structures._layers import block_layers, block_totals
 from structot.structures.base import Structure
-from structot.structures.groups import UNITS, block_totals
+from structot.structures.groups import UNITS
 from structot.submodular.base import Submodular
 
 Array = np.ndarray
@@ -25,7 +26,7 @@ class Coverage(Structure):
         As `source` and `target` of `Groups`.
     weights
         The price c: one number, or an array (source groups, target groups) in sorted order of the
-        labels, points on their own last.
+        labels or as listed, points on their own last.
     units
         ``"cost"``: the price as it is. ``"block"``: times the total ground cost of the block.
 
@@ -46,27 +47,36 @@ class Coverage(Structure):
         units: str = "cost",
     ) -> None:
         self.source, self.target = source_groups, target_groups
-        try:
-            ndim = np.ndim(weights)  # type: ignore[arg-type]
-        except ValueError:  # rows of different lengths: as_array says so
-            ndim = 2
-        self.weights = as_array("weights", weights, ndim)
-        if self.weights.ndim not in (0, 2):
-            raise ValueError(
-                "weights must be one number or an array (source groups, target groups); "
-                f"got shape {self.weights.shape}."
-            )
-        if not (np.isfinite(self.weights) & (self.weights >= 0)).all():
-            worst = self.weights[~(np.isfinite(self.weights) & (self.weights >= 0))].ravel()[0]
-            raise ValueError(
-                f"weights must be finite and not negative; got {worst}. A price of 0 is no price."
-            )
+        self.weights = _prices(weights, 2, "an array (source groups, target groups)")
         self.units = one_of("units", units, UNITS)
 
+    @staticmethod
+    def of_sets(masks: object, weights: object = 1.0) -> Structure:
+        """F(S) = Σ_s c_s · 1[S touches A_s] for any sets of pairs A_s, which may overlap.
+
+        Parameters
+        ----------
+        masks
+            The sets, a Boolean array (sets, n, m) or a list of masks (n, m).
+        weights
+            The price c of each set, or one for all.
+
+        Examples
+        --------
+        Every pair a set of its own, at its cost: plain transport.
+
+        >>> import numpy as np, structot as sot
+        >>> singletons = np.eye(4, dtype=bool).reshape(4, 2, 2)
+        >>> M = np.array([[1.0, 3.0], [2.0, 1.0]])
+        >>> sot.solve(M, structure=sot.Coverage.of_sets(singletons, M.ravel())).value
+        1.0
+        """
+        return SetCoverage(masks, weights)
+
     def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
-        rows = group_numbers("source_groups", self.source, M.shape[0])
-        cols = group_numbers("target_groups", self.target, M.shape[1])
-        shape = (int(rows.max()) + 1, int(cols.max()) + 1)
+        rows = Grouping.of("source_groups", self.source, M.shape[0])
+        cols = Grouping.of("target_groups", self.target, M.shape[1])
+        shape = (rows.count, cols.count)
         if self.weights.ndim == 2 and self.weights.shape != shape:
             raise ValueError(
                 f"weights has shape {self.weights.shape}, but there are {shape[0]} source and "
@@ -74,14 +84,78 @@ class Coverage(Structure):
             )
         price = np.broadcast_to(self.weights, shape).astype(float)
         if self.units == "block":
-            price = price * block_totals(M, rows, cols, shape)
+            price = price * block_totals(M, rows, cols)
         # Coverage ignores costs: any weights serve inside the step, and 1 is the plain metric.
         uniform = np.where(np.isfinite(M), 1.0, np.inf)
-        scale = price.ravel()
-        return None, [Blocks(uniform, rows, cols, Step(), outer=scale, inner=np.ones(scale.size))]
+        ones = np.ones(shape)
+        return None, block_layers(uniform, rows, cols, Step(), outer=price, inner=ones)
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", {show(self.target)}"
         weights = f"{self.weights:g}" if self.weights.ndim == 0 else f"<{self.weights.shape}>"
         units = "" if self.units == "cost" else f", units={self.units!r}"
         return f"Coverage({show(self.source)}{target}, weights={weights}{units})"
+
+
+class SetCoverage(Structure):
+    """Coverage of any sets of pairs. Written as ``Coverage.of_sets(masks, weights)``."""
+
+    def __init__(self, masks: object, weights: object = 1.0) -> None:
+        sets = np.asarray(masks)
+        if sets.ndim != 3 or sets.dtype != bool or sets.shape[0] == 0:
+            raise ValueError(
+                "masks must be Boolean, one (n, m) mask per set; got "
+                f"{sets.dtype} of shape {sets.shape}. Pass np.stack([mask, ...])."
+            )
+        self.masks = sets
+        self.weights = _prices(weights, 1, "one number per set")
+        if self.weights.ndim == 1 and self.weights.size != sets.shape[0]:
+            raise ValueError(
+                f"weights has {self.weights.size} prices for {sets.shape[0]} sets; "
+                "pass one per set, or one number."
+            )
+
+    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+        if self.masks.shape[1:] != M.shape:
+            raise ValueError(
+                f"the masks of Coverage.of_sets have shape {self.masks.shape[1:]}, but M has "
+                f"{M.shape}; they must agree."
+            )
+        uniform = np.where(np.isfinite(M), 1.0, np.inf)
+        price = np.broadcast_to(self.weights, len(self.masks)).astype(float)
+        sets = Grouping.of("masks", [np.flatnonzero(mask) for mask in self.masks], M.size)
+        # An empty set is never touched; a pair in no set is a group by itself, at no price.
+        price = price[self.masks.any(axis=(1, 2))]
+        price = np.append(price, np.zeros(sets.count - price.size))
+        return None, [
+            Blocks.of_labels(
+                uniform,
+                layer.number.reshape(M.shape),
+                Step(),
+                outer=price[layer.group],
+                inner=np.ones(layer.group.size),
+            )
+            for layer in sets.layers
+        ]
+
+    def __repr__(self) -> str:
+        weights = f"{self.weights:g}" if self.weights.ndim == 0 else f"<{self.weights.size}>"
+        return f"Coverage.of_sets(<{len(self.masks)} sets>, weights={weights})"
+
+
+def _prices(weights: object, ndim: int, form: str) -> Array:
+    """Prices, one number or an array of ``ndim`` dimensions, finite and not negative."""
+    try:
+        arrived = np.ndim(weights)  # type: ignore[arg-type]
+    except ValueError:  # rows of different lengths: as_array says so
+        arrived = ndim
+    prices = as_array("weights", weights, arrived)
+    if prices.ndim not in (0, ndim):
+        raise ValueError(f"weights must be one number or {form}; got shape {prices.shape}.")
+    good = np.isfinite(prices) & (prices >= 0)
+    if not good.all():
+        raise ValueError(
+            f"weights must be finite and not negative; got {prices[~good].ravel()[0]}. "
+            "A price of 0 is no price."
+        )
+    return prices

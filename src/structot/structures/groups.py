@@ -9,9 +9,9 @@ import numpy as np
 
 from structot._checks import one_of
 from structot.concave import Concave, ThresholdSqrt, as_concave
-from structot.polytope.blocks import Blocks
 from structot.structures._display import show
-from structot.structures._grouping import group_numbers
+from structot.structures._grouping import Grouping
+from structot.structures._layers import block_layers, block_totals
 from structot.structures.base import Structure
 from structot.submodular.base import Submodular
 
@@ -30,18 +30,19 @@ class Groups(Structure):
     ----------
     source, target
         One label per point (a masked, None or NaN label makes the point its own group; -1 is a
-        label like any other), or a list of sequences of indices (a point in none of them is its
-        own group), or None: every point its own group.
+        label like any other), or a list of sequences of indices, which may overlap (a point in none
+        of them is its own group), or None: every point its own group.
     concave
         g: a function of `structot.concave`, a callable of one argument (checked for concavity,
         called from Python, slower), or a callable (k, l) -> function per block, k and l counting
-        the groups in sorted order of their labels, points on their own last.
+        the groups in sorted order of their labels or as listed, points on their own last.
     units
         ``"cost"``: g sees cost as it is. ``"block"``: each block is measured in its own total cost
         T_kl, F_kl(S) = T_kl · g(M(S) / T_kl), so that a threshold is a fraction of the block
         whatever the number of points and the metric.
     equal_coverage
-        Divide M by the number of blocks that contain the pair. For disjoint groups that is 1.
+        Divide M by the number of blocks that contain the pair, inside g: with a linear g the
+        problem is plain transport, however the groups overlap. For disjoint groups that is 1.
 
     Examples
     --------
@@ -50,6 +51,11 @@ class Groups(Structure):
     >>> F = groups.bind(np.ones((3, 2)))
     >>> F.value(np.array([[True, True], [True, True], [False, True]]))
     2.0
+
+    Words of a sentence in overlapping pairs of neighbours:
+
+    >>> sot.Groups(sot.groups.ngrams(4, 2), concave=sot.concave.Sqrt(), equal_coverage=True)
+    Groups([[0, 1], [1, 2], [2, 3]], concave=Sqrt(), equal_coverage=True)
     """
 
     def __init__(
@@ -67,39 +73,31 @@ class Groups(Structure):
         self.equal_coverage = bool(equal_coverage)
 
     def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
-        n, m = M.shape
-        rows = group_numbers("source", self.source, n)
-        cols = group_numbers("target", self.target, m)
-        shape = (int(rows.max()) + 1, int(cols.max()) + 1)
-        concave: Concave | list[Concave]
-        if isinstance(self.concave, Concave):
-            concave = self.concave
+        rows = Grouping.of("source", self.source, M.shape[0])
+        cols = Grouping.of("target", self.target, M.shape[1])
+        g = self.concave
+        concave: Concave | Array
+        if isinstance(g, Concave):
+            concave = g
         else:
-            concave = [
-                as_concave(self.concave(k, t)) for k in range(shape[0]) for t in range(shape[1])
-            ]
-        scale: Array = np.ones(shape)
-        if self.units == "block":
-            scale = block_totals(M, rows, cols, shape)
+            concave = np.empty((rows.count, cols.count), object)
+            for k, t in np.ndindex(concave.shape):
+                concave[k, t] = as_concave(g(k, t))
+        if self.equal_coverage:
+            M = M / np.multiply.outer(rows.coverage, cols.coverage)
+        if self.units == "cost":
+            scale = np.ones((rows.count, cols.count))
+        else:
+            scale = block_totals(M, rows, cols)
             scale[scale == 0] = 1.0
-        scale = scale.ravel()
-        return None, [Blocks(M, rows, cols, concave, outer=scale, inner=1.0 / scale)]
+        return None, block_layers(M, rows, cols, concave, outer=scale, inner=1.0 / scale)
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", {show(self.target)}"
         concave = repr(self.concave) if isinstance(self.concave, Concave) else "<per block>"
         units = "" if self.units == "cost" else f", units={self.units!r}"
-        return f"Groups({show(self.source)}{target}, concave={concave}{units})"
-
-
-def block_totals(M: Array, rows: Array, cols: Array, shape: tuple[int, int]) -> Array:
-    """T_kl: the sum of the finite costs of each block."""
-    finite = np.where(np.isfinite(M), M, 0.0)
-    by_row = np.zeros((shape[0], M.shape[1]))
-    np.add.at(by_row, rows, finite)
-    totals = np.zeros((shape[1], shape[0]))
-    np.add.at(totals, cols, by_row.T)
-    return totals.T.copy()
+        equal = ", equal_coverage=True" if self.equal_coverage else ""
+        return f"Groups({show(self.source)}{target}, concave={concave}{units}{equal})"
 
 
 def _per_block(concave: object) -> bool:

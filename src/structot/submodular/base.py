@@ -2,7 +2,8 @@
 
 Notation. F: sets of edges -> R with F(empty) = 0, f its Lovász extension, B(F) the base polytope
 {K : K(A) <= F(A) for all A, K(all) = F(all)}. Arrays over edges have the shape (n, m) of the plan.
-Pairs outside ``allowed`` are no edges: X = 0 and K = +inf there.
+Pairs outside ``allowed`` are no edges: X = 0 and K = +inf there. Edges outside ``support`` do not
+matter to F: K = 0 there, and a prox leaves X as it was.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Submodular(ABC):
 
     shape: tuple[int, int]
     allowed: Array | None = None
+    support: Array | None = None
 
     @abstractmethod
     def value(self, mask: Array) -> float:
@@ -51,15 +53,15 @@ class Submodular(ABC):
         P = as_matrix("P", P, self.shape)
         edges = np.flatnonzero(self._edges())
         order = edges[np.argsort(-P.ravel()[edges], kind="stable")]
-        K = np.full(P.size, np.inf)
+        K = self._blank_cost()
         mask = np.zeros(self.shape, bool)
         last = 0.0
         for e in order:
             mask.ravel()[e] = True
             now = self.value(mask)
-            K[e] = now - last
+            K.ravel()[e] = now - last
             last = now
-        return K.reshape(self.shape)
+        return K
 
     def extension(self, P: Array) -> float:
         """f(P) = max_{K in B(F)} <K, P>, the Lovász extension; +inf for mass on no edge."""
@@ -94,18 +96,19 @@ class Submodular(ABC):
         V = as_matrix("V", V, self.shape)
         d = self.metric
         X = V - self.project(rho * d * V, "cost") / (rho * d)
-        X = self._on_edges(X)
+        X = X if self.allowed is None else np.where(self.allowed, X, 0.0)
         return np.maximum(X, 0.0) if nonnegative else X
 
     def minimize(self, shift: Array | None = None) -> Minimizer:
         """argmin_S F(S) + shift(S): the negative entries of the min-norm point of F + shift."""
         shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
         K = self.project(-shift, "euclidean") + shift
+        allowed = self._allowed()
         # The minimiser is a level set of K; rounding may blur which, so the best of them is taken.
         best = Minimizer(np.zeros(self.shape, bool), 0.0)
-        scale = np.abs(K[self._edges()]).max(initial=0.0)
+        scale = np.abs(K[allowed]).max(initial=0.0)
         for level in (-1e-8 * scale, 0.0, 1e-8 * scale):
-            mask = self._edges() & (level >= K)
+            mask = allowed & (level >= K)
             value = self.value(mask) + float(shift[mask].sum())
             if value < best.value:
                 best = Minimizer(mask, value)
@@ -113,16 +116,27 @@ class Submodular(ABC):
 
     def excess(self, K: Array) -> float:
         """How far K is outside B(F): the largest of K(A) - F(A) over A and |K(all) - F(all)|."""
-        edges = self._edges()
-        K = np.where(edges, as_matrix("K", K, self.shape), 0.0)
-        whole = abs(float(K.sum()) - self.value(edges))
+        allowed = self._allowed()
+        K = np.where(allowed, as_matrix("K", K, self.shape), 0.0)
+        whole = abs(float(K.sum()) - self.value(allowed))
         return max(-self.minimize(-K).value, whole)
 
-    def _edges(self) -> Array:
+    def scaled(self, factor: float) -> Submodular:
+        """factor · F for factor > 0."""
+        from structot.submodular.sums import Scaled
+
+        return self if factor == 1.0 else Scaled(self, factor)
+
+    def _allowed(self) -> Array:
         return np.ones(self.shape, bool) if self.allowed is None else self.allowed
 
-    def _on_edges(self, X: Array) -> Array:
-        return X if self.allowed is None else np.where(self.allowed, X, 0.0)
+    def _edges(self) -> Array:
+        """The allowed pairs that matter to F."""
+        return self._allowed() if self.support is None else self._allowed() & self.support
+
+    def _blank_cost(self) -> Array:
+        """0 on every edge, +inf on forbidden pairs."""
+        return np.zeros(self.shape) if self.allowed is None else np.where(self.allowed, 0.0, np.inf)
 
 
 class Oracle(Submodular):

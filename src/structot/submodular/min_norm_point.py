@@ -24,37 +24,34 @@ def min_norm_point(
 ) -> Array:
     """argmin_{K in B(F)} Σ c (K - Z)²: Wolfe's active set method with Edmonds' vertices.
 
-        The size of the answer's active set grows with the number of edges, and each step solves a
-        dense system of that size: meant for up to a few hundred edges.
+    The size of the answer's active set grows with the number of edges, and each step solves a
+    dense system of that size: meant for up to a few hundred edges.
 
-        Parameters
-        ----------
-        function
-            A submodular function over edges, or any Python function of a mask of the shape of Z.
-        Z
-            The point to project; 0 by default.
-        weights
-            The weights c of the metric; 1 by default.
-        tol
-            Stops when Wolfe's criterion ⟨x, x - q⟩ <= tol · |x|² holds for the best vertex q: then
-            the squared distance is optimal to that relative accuracy.
-        max_iter
-            Limit of major cycles.
+    Parameters
+    ----------
+    function
+        A submodular function over edges, or any Python function of a mask of the shape of Z.
+    Z
+        The point to project; 0 by default.
+    weights
+        The weights c of the metric; 1 by default.
+    tol
+        Stops when Wolfe's criterion ⟨x, x - q⟩ <= tol · |x|² holds for the best vertex q: then
+        the squared distance is optimal to that relative accuracy.
+    max_iter
+        Limit of major cycles.
 
-        Returns
-        -------
-        Array
-            The projection, shape (n, m), +inf on forbidden pairs.
+    Returns
+    -------
+    Array
+        The projection, shape (n, m), +inf on forbidden pairs.
 
-        Examples
-        --------
-        >>> from collections.abc import Callable
-
-    import numpy as np
-        >>> from structot.submodular import Oracle, min_norm_point
-        >>> F = Oracle(lambda S: min(S.sum(), 1), (1, 2))
-        >>> min_norm_point(F)
-        array([[0.5, 0.5]])
+    Examples
+    --------
+    >>> from structot.submodular import Oracle, min_norm_point
+    >>> F = Oracle(lambda S: min(S.sum(), 1), (1, 2))
+    >>> min_norm_point(F)
+    array([[0.5, 0.5]])
     """
     if not isinstance(function, Submodular):
         if Z is None:
@@ -87,7 +84,7 @@ def min_norm_point(
         best = norm
         points, share = _minor_cycles(np.vstack([points, q]), np.append(share, 0.0))
         x = share @ points
-    K = np.full(function.shape, np.inf)
+    K = function._blank_cost()
     K[edges] = x / root + target
     return K
 

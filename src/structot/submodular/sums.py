@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from structot._checks import as_mask, as_matrix, one_of
-from structot.submodular.base import METRICS, Minimizer, Submodular
+from structot._checks import as_mask, as_matrix, one_of, positive
+from structot.submodular.base import METRICS, Minimizer, Submodular, inner
 
 Array = np.ndarray
 
@@ -39,8 +39,48 @@ class Linear(Submodular):
         return Minimizer(mask, float(total[mask].sum()))
 
 
+class Scaled(Submodular):
+    """c · F for c > 0: everything by homogeneity. Written with ``scaled``, not by hand."""
+
+    def __init__(self, function: Submodular, factor: float) -> None:
+        self.function, self.factor = function, factor
+        self.shape, self.allowed = function.shape, function.allowed
+        self.support = function.support
+
+    @property
+    def metric(self) -> Array:
+        return self.function.metric
+
+    def value(self, mask: Array) -> float:
+        return self.factor * self.function.value(mask)
+
+    def greedy(self, P: Array) -> Array:
+        return self.factor * self.function.greedy(P)
+
+    def extension(self, P: Array) -> float:
+        return self.factor * self.function.extension(P)
+
+    def project(self, Z: Array, metric: str = "euclidean") -> Array:
+        Z = as_matrix("Z", Z, self.shape)
+        return self.factor * self.function.project(Z / self.factor, metric)
+
+    def prox(self, V: Array, rho: float = 1.0, *, nonnegative: bool = False) -> Array:
+        return self.function.prox(V, positive("rho", rho) / self.factor, nonnegative=nonnegative)
+
+    def minimize(self, shift: Array | None = None) -> Minimizer:
+        shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
+        mask, value = self.function.minimize(shift / self.factor)
+        return Minimizer(mask, self.factor * value)
+
+    def scaled(self, factor: float) -> Submodular:
+        return self.function.scaled(factor * self.factor)
+
+
 class Sum(Submodular):
-    """F = C + Σ_r F_r. With one layer, prox and projection are the layer's, shifted by C."""
+    """F = C + Σ_r F_r. With one layer, prox and projection are the layer's, shifted by C.
+
+    With several, projections go over the layers one at a time until they settle.
+    """
 
     def __init__(self, linear: Array | None, layers: tuple[Submodular, ...]) -> None:
         self.shape = layers[0].shape
@@ -67,13 +107,22 @@ class Sum(Submodular):
             total += layer.greedy(P)
         return total
 
+    def extension(self, P: Array) -> float:
+        P = as_matrix("P", P, self.shape)
+        if self.allowed is not None and np.any(P[~self.allowed] > 0):
+            return np.inf
+        return inner(P, self.linear) + sum(layer.extension(P) for layer in self.layers)
+
     def project(self, Z: Array, metric: str = "euclidean") -> Array:
+        from structot.polytope.coordinate_descent import project_sum
+
         one_of("metric", metric, METRICS)
-        if len(self.layers) != 1 or metric == "entropy":
+        if metric == "entropy":
             return super().project(Z, metric)
-        return self.linear + self.layers[0].project(
-            as_matrix("Z", Z, self.shape) - self._shift, metric
-        )
+        Z = as_matrix("Z", Z, self.shape) - self._shift
+        if len(self.layers) > 1:  # here both metrics are the plain one
+            return self.linear + project_sum(self.layers, Z)
+        return self.linear + self.layers[0].project(Z, metric)
 
     def minimize(self, shift: Array | None = None) -> Minimizer:
         if len(self.layers) != 1:

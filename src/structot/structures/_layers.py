@@ -1,0 +1,61 @@
+"""From groups on both sides to layers of disjoint blocks.
+
+Notation. Groups U_k and V_l, coloured into layers such that groups of one layer do not overlap.
+Every pair (source layer, target layer) is a layer of disjoint blocks U_k × V_l, and together they
+hold every block exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from structot.concave import Concave
+from structot.polytope.blocks import Blocks
+from structot.structures._grouping import Grouping, Layer
+from structot.submodular.base import Submodular
+
+Array = np.ndarray
+
+
+def block_layers(
+    weights: Array,
+    rows: Grouping,
+    cols: Grouping,
+    concave: Concave | Array,
+    outer: Array,
+    inner: Array,
+) -> list[Submodular]:
+    """F(S) = Σ_kl outer_kl · g_kl(inner_kl · w(S ∩ U_k × V_l)), one `Blocks` per pair of layers.
+
+    ``concave`` is one function or an object array (source groups, target groups), as are the
+    scales ``outer`` and ``inner``.
+    """
+    layers: list[Submodular] = []
+    for row, col, block in _pairs(rows, cols):
+        g = concave if isinstance(concave, Concave) else concave[block].ravel().tolist()
+        scales = (outer[block].ravel(), inner[block].ravel())
+        layers.append(Blocks(weights, row.number, col.number, g, *scales))
+    return layers
+
+
+def block_totals(M: Array, rows: Grouping, cols: Grouping) -> Array:
+    """T_kl: the sum of the finite costs of each block, (source groups, target groups)."""
+    finite = np.where(np.isfinite(M), M, 0.0)
+    totals = np.zeros((rows.count, cols.count))
+    by_row = np.zeros((rows.count, M.shape[1]))
+    for layer in rows.layers:
+        inside = layer.number >= 0
+        np.add.at(by_row, layer.group[layer.number[inside]], finite[inside])
+    for layer in cols.layers:
+        inside = layer.number >= 0
+        np.add.at(totals.T, layer.group[layer.number[inside]], by_row[:, inside].T)
+    return totals
+
+
+def _pairs(rows: Grouping, cols: Grouping) -> Iterator[tuple[Layer, Layer, tuple[Array, ...]]]:
+    """Every pair of layers, and the index of its blocks among all."""
+    for row in rows.layers:
+        for col in cols.layers:
+            yield row, col, np.ix_(row.group, col.group)
