@@ -39,6 +39,7 @@ from structot.solvers._loop import Step
 from structot.solvers._start import Start
 from structot.solvers.base import Solver
 from structot.submodular.base import Submodular
+from structot.submodular.min_norm_point import Corral, min_norm_point
 from structot.transport import MarginalProjection, round_plan
 
 Array = np.ndarray
@@ -56,6 +57,8 @@ _FIRST_EXACT, _EXACT_FACTOR = 100, 1.3
 # A residual this small relative to the point is rounding error. So is an answer that has not
 # improved for this many times as long as it took to get there.
 _ROUNDING = 1e-15
+# Error of a min-norm point relative to the residual of the iteration, and the range of its square.
+_INEXACT, _FINEST, _COARSEST = 0.3, 1e-13, 1e-5
 _PATIENCE = 10
 
 
@@ -109,7 +112,9 @@ class Splitting(Solver):
                 yield Step(value=np.nan)
                 return
             step = None
-            settled = residual <= _ROUNDING * copies.norm(S)
+            size = copies.norm(S)
+            settled = residual <= _ROUNDING * size
+            copies.refine(residual / size if size > 0 else 0.0)
             if k == certify_at or settled:
                 certify_at = k + max(_OFTEN, k // _OFTEN)
                 exact = settled or k >= exact_at
@@ -208,6 +213,12 @@ class _Copies:
         """X_r of every layer."""
         return np.concatenate([part.prox(own, self.rho) for part, own in self._each(V)])
 
+    def refine(self, residual: float) -> None:
+        """Generic layers need be no more exact than the iteration, with this relative residual."""
+        for part in self.parts:
+            if isinstance(part, _GenericPart):
+                part.tol = min(max((_INEXACT * residual) ** 2, _FINEST), _COARSEST)
+
     def begin(self, start: Start) -> Array:
         """S from a plan and potentials: Z is the plan, the D_r Y_r are shares of C - p ⊕ q."""
         problem = self.problem
@@ -298,7 +309,7 @@ def _parts(problem: Problem) -> list[Stack | _Part]:
         if isinstance(layer, Blocks):
             stacks.setdefault(layer.table.has_custom, []).append((layer, scale))
         else:
-            others.append(_Part(layer, scale))
+            others.append((_GenericPart if layer.is_generic else _Part)(layer, scale))
     return [Stack(*zip(*stack, strict=True)) for stack in stacks.values()] + others
 
 
@@ -314,8 +325,8 @@ class _Part:
     def gather(self, P: Array) -> Array:
         return P[self._edges]
 
-    def add(self, x: Array) -> Array:
-        P = np.zeros(self.layer.shape)
+    def add(self, x: Array, fill: float = 0.0) -> Array:
+        P = np.full(self.layer.shape, fill)
         P[self._edges] = x
         return P
 
@@ -326,3 +337,26 @@ class _Part:
     def project(self, z: Array) -> Array:
         """argmin_{K in B(F)} Σ (K - z)² / d."""
         return self.gather(self.layer.project(self.add(z), "cost"))
+
+
+class _GenericPart(_Part):
+    """A layer without a fast prox: min-norm points, each begun where the last one ended."""
+
+    def __init__(self, layer: Submodular, scale: float) -> None:
+        super().__init__(layer, scale)
+        self._near_prox, self._near_projection = Corral(), Corral()
+        self.tol = _COARSEST
+
+    def prox(self, v: Array, rho: float) -> Array:
+        # Moreau: X = v - K / (ρ d) with K the projection of ρ d v.
+        D = rho * self.d
+        return np.maximum(v - self._nearest(D * v, self._near_prox) / D, 0.0)
+
+    def project(self, z: Array) -> Array:
+        return self._nearest(z, self._near_projection)
+
+    def _nearest(self, z: Array, corral: Corral) -> Array:
+        weights = 1.0 / self.add(self.d, fill=1.0)
+        return self.gather(
+            min_norm_point(self.layer, self.add(z), weights=weights, tol=self.tol, corral=corral)
+        )

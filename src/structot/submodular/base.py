@@ -99,6 +99,11 @@ class Submodular(ABC):
         X = X if self.allowed is None else np.where(self.allowed, X, 0.0)
         return np.maximum(X, 0.0) if nonnegative else X
 
+    @property
+    def is_generic(self) -> bool:
+        """Whether projections go through the min-norm point, for want of a faster way."""
+        return type(self).project is Submodular.project
+
     def minimize(self, shift: Array | None = None) -> Minimizer:
         """argmin_S F(S) + shift(S): the negative entries of the min-norm point of F + shift."""
         shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)

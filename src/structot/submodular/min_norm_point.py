@@ -6,12 +6,26 @@ Notation. B(F) the base polytope, Z the point to project, c > 0 the weights of t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lstsq
 
 from structot.submodular.base import Oracle, Submodular
 
 Array = np.ndarray
+
+
+@dataclass
+class Corral:
+    """The vertices of B(F) that span the last answer: where a similar projection begins.
+
+    The active set depends little on the point projected, so that a sequence of nearby points costs
+    a few major cycles each.
+    """
+
+    vertices: Array | None = None  # (k, E)
+    share: Array | None = None  # (k,)
 
 
 def min_norm_point(
@@ -21,6 +35,7 @@ def min_norm_point(
     weights: Array | None = None,
     tol: float = 1e-10,
     max_iter: int = 10_000,
+    corral: Corral | None = None,
 ) -> Array:
     """argmin_{K in B(F)} Σ c (K - Z)²: Wolfe's active set method with Edmonds' vertices.
 
@@ -40,6 +55,8 @@ def min_norm_point(
         the squared distance is optimal to that relative accuracy.
     max_iter
         Limit of major cycles.
+    corral
+        Memory between projections onto the same base polytope; it is read and replaced.
 
     Returns
     -------
@@ -70,9 +87,11 @@ def min_norm_point(
         P[edges] = -root * direction
         return root * (function.greedy(P)[edges] - target)
 
-    points = vertex(np.zeros(root.size))[None, :]
-    share = np.ones(1)
-    x = points[0]
+    if corral is None or corral.vertices is None or corral.share is None:
+        points, share = vertex(np.zeros(root.size))[None, :], np.ones(1)
+    else:
+        points, share = _minor_cycles(root * (corral.vertices - target), corral.share)
+    x = share @ points
     best = np.inf
     for _ in range(max_iter):
         q = vertex(x)
@@ -84,6 +103,8 @@ def min_norm_point(
         best = norm
         points, share = _minor_cycles(np.vstack([points, q]), np.append(share, 0.0))
         x = share @ points
+    if corral is not None:
+        corral.vertices, corral.share = points / root + target, share
     K = function._blank_cost()
     K[edges] = x / root + target
     return K
@@ -111,5 +132,5 @@ def _affine_minimizer(points: Array) -> Array:
     base, rest = points[0], points[1:] - points[0]
     if len(rest) == 0:
         return np.ones(1)
-    inside, *_ = np.linalg.lstsq(rest.T, -base, rcond=None)
+    inside, *_ = lstsq(rest.T, -base, lapack_driver="gelsy", check_finite=False)
     return np.concatenate([[1.0 - inside.sum()], inside])

@@ -72,6 +72,10 @@ class Scaled(Submodular):
         mask, value = self.function.minimize(shift / self.factor)
         return Minimizer(mask, self.factor * value)
 
+    @property
+    def is_generic(self) -> bool:
+        return self.function.is_generic
+
     def scaled(self, factor: float) -> Submodular:
         return self.function.scaled(factor * self.factor)
 
