@@ -9,10 +9,12 @@ import pytest
 
 MODULES = [
     "structot.concave._kernels",
+    "structot.polytope._cut_kernels",
     "structot.polytope._kernels",
     "structot.polytope._layout",
     "structot.solvers._entropic_kernels",
     "structot.solvers._newton_kernels",
+    "structot.submodular._rank_kernels",
     "structot.transport._flow",
     "structot.transport._kernels",
 ]

@@ -15,8 +15,9 @@ import numpy as np
 from structot.problem import Problem
 from structot.result import Result
 from structot.structures.base import Structure
+from structot.structures.convex import has_convex
 from structot.submodular.base import inner
-from structot.transport import c_transform, emd, marginal_error
+from structot.transport import c_transform, emd, marginal_error, round_plan
 
 Array = np.ndarray
 
@@ -106,8 +107,9 @@ class Verification:
     """What `verify` found; every error is relative, rounding makes each of them about 1e-15.
 
     ``marginals``: of the plan; ``value``: claimed against recomputed; ``polytope``: how far the
-    worst cost is outside B(F), relative to the sum of its entries; ``potentials``: how far u ⊕ v
-    rises above it; ``bound``: claimed against recomputed from potentials and worst cost;
+    worst cost is outside B(F), relative to the sum of its entries (for a `ConvexCost`: how far it
+    rises above f at the plans that were tried, relative to the value); ``potentials``: how far
+    u ⊕ v rises above it; ``bound``: claimed against recomputed from potentials and worst cost;
     ``precision``: of the arrays of the result.
     """
 
@@ -141,7 +143,9 @@ def verify(
     """Check a result from scratch: P in U(a,b), value = objective(P), K in B(F), u ⊕ v <= K, bound.
 
     Nothing of the solver is used: the structure is bound anew, and membership of the worst cost in
-    B(F) is decided by submodular minimisation.
+    B(F) is decided by submodular minimisation. A `ConvexCost` has no polytope: what can be checked
+    is <Q, K> <= f(Q) at some plans Q: the plan itself, the one that is cheapest for K, and random
+    ones. That finds wrong bounds, and proves none.
 
     Examples
     --------
@@ -163,15 +167,33 @@ def verify(
     else:
         rise = float(np.max(np.add.outer(u, v)[finite] - K[finite], initial=0.0))
         bound = float(problem.a @ u + problem.b @ v)
+    if has_convex(problem.layers):
+        outside = _rise(problem, K, P) / scale
+    else:
+        outside = max(problem.function.excess(K), 0.0) / size
     return Verification(
         marginals=marginal_error(P, problem.a, problem.b),
         value=abs(value - result.value) / scale,
-        polytope=max(problem.function.excess(K), 0.0) / size,
+        polytope=outside,
         potentials=rise * problem.total / scale,
         bound=abs(bound - result.lower_bound) / scale,
         gap=problem.relative_gap(value, bound),
         precision=float(np.finfo(np.asarray(result.plan).dtype).eps),
     )
+
+
+def _rise(problem: Problem, K: Array, P: Array, tries: int = 20, seed: int = 0) -> float:
+    """The largest <Q, K> - f(Q) at the plan, the cheapest plan for K, and random plans; or 0."""
+    rng = np.random.default_rng(seed)
+    allowed = problem.function.allowed
+    plans = [P, problem.independent, emd(K, problem.a, problem.b).plan]
+    for k in range(tries):
+        # Powers make some of them even and some of them nearly vertices of U(a, b).
+        Q = rng.random(problem.shape) ** (1 + k)
+        plans.append(round_plan(Q * problem.total / Q.sum(), problem.a, problem.b, allowed=allowed))
+    if allowed is not None:
+        plans[1] = round_plan(plans[1], problem.a, problem.b, allowed=allowed)
+    return max(0.0, *(inner(Q, K) - problem.function.extension(Q) for Q in plans))
 
 
 def linear_value(problem: Problem, P: Array) -> float:

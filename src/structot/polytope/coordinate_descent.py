@@ -21,6 +21,8 @@ Array = np.ndarray
 
 # Sweeps between two looks at the criterion, which costs as much as a sweep.
 _LOOK = 4
+# Squared relative error of K at which nothing is left to gain.
+_ROUNDING = 1e-19
 
 
 def project_sum(
@@ -81,4 +83,5 @@ def _is_optimal(
     best = sum(layer.extension(_on(edges, rest)) for layer in layers)
     slack = best - float(np.sum(rest * np.add.reduce(costs)))
     size = sum(float(np.sum(K**2)) for K in costs)
-    return slack <= tol * max(float(np.sum(rest**2)), 1e-16 * size)
+    # slack bounds the squared error of K: below the floor it is rounding, whatever |x| is.
+    return slack <= max(tol * float(np.sum(rest**2)), _ROUNDING * size)

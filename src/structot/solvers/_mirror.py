@@ -128,29 +128,53 @@ class Iterate:
         return float(np.sum(self.plan * ratio - self.plan + other.plan))
 
 
+class _Mean:
+    """P̄ and K̄ with the weights η so far."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.count, self.weight = 0, 0.0
+        self.P, self.K = np.zeros(shape), np.zeros(shape)
+
+    def add(self, eta: float, P: Array, K: Array) -> None:
+        self.count += 1
+        self.weight += eta
+        share = eta / self.weight
+        self.P += share * (P - self.P)
+        self.K += share * (K - self.K)
+
+
 class Averages:
     """P̄ = Σ η_s P_s / Σ η_s and K̄ likewise, and what they prove.
 
     P̄ is feasible and K̄ is in B(F) by convexity, so f(P̄) and min_P <P, K̄> enclose the optimum.
     A plan and a proof known from the start take part in the first certificate.
+
+    With ``recent`` the averages since the last power of two take part as well: they forget the
+    first iterates, whose linearisations a curved f has left behind.
     """
 
-    def __init__(self, problem: Problem, plan: Array | None = None, dual: Dual | None = None):
+    def __init__(
+        self,
+        problem: Problem,
+        plan: Array | None = None,
+        dual: Dual | None = None,
+        *,
+        recent: bool = False,
+    ) -> None:
         self.problem = problem
         self.known_plans = [] if plan is None else [plan]
         self.known_duals = [] if dual is None else [dual]
-        self.weight = 0.0
-        self.P = np.zeros(problem.shape)
-        self.K = np.zeros(problem.shape)
+        self.means = [_Mean(problem.shape) for _ in range(2 if recent else 1)]
         self.value, self.bound = np.inf, -np.inf
         self.next, self.next_exact = 1, 4
 
     def add(self, eta: float, P: Array, K: Array) -> None:
         """Take in the points where the gradient was taken, with weight η."""
-        self.weight += eta
-        share = eta / self.weight
-        self.P += share * (P - self.P)
-        self.K += share * (K - self.K)
+        count = self.means[0].count
+        if len(self.means) > 1 and count & (count - 1) == 0:
+            self.means[1] = _Mean(self.problem.shape)
+        for mean in self.means:
+            mean.add(eta, P, K)
 
     @property
     def sinkhorn_tol(self) -> float:
@@ -167,18 +191,23 @@ class Averages:
         self.next = max(t + min(t, 2), int(np.ceil(_CERTIFY_FACTOR * t)))
         problem = self.problem
         allowed = problem.function.allowed
-        plans = [round_plan(P, problem.a, problem.b, allowed=allowed) for P in (self.P, last.plan)]
+        points = [*(mean.P for mean in self.means), last.plan]
+        plans = [round_plan(P, problem.a, problem.b, allowed=allowed) for P in points]
         plans += self.known_plans
         value, plan = min(((problem.objective(P), P) for P in plans), key=itemgetter(0))
         # The row potentials of P ∝ exp(-Σ η K) belong to entropic transport with cost K̄ and
         # regularisation 1 / Σ η: divided by Σ η they are nearly optimal for K̄ itself.
-        K = self.K.copy() if allowed is None else np.where(allowed, self.K, np.inf)
-        duals = [dual_from_cost(problem, K, last.rows / self.weight), *self.known_duals]
+        rows = last.rows / self.means[0].weight
+        costs = [
+            mean.K.copy() if allowed is None else np.where(allowed, mean.K, np.inf)
+            for mean in self.means
+        ]
+        duals = [*(dual_from_cost(problem, K, rows) for K in costs), *self.known_duals]
         if t == 1:  # one step says little; a cost >= 0 proves at least 0 from u = 0
-            duals.append(dual_from_cost(problem, K))
+            duals.append(dual_from_cost(problem, costs[0]))
         if t >= self.next_exact:
             self.next_exact = int(np.ceil(_EXACT_FACTOR * t))
-            duals.append(dual_by_exact_transport(problem, K))
+            duals += [dual_by_exact_transport(problem, K) for K in costs]
         dual = max(duals, key=attrgetter("bound"))
         self.known_plans, self.known_duals = [], []
         self.value, self.bound = min(self.value, value), max(self.bound, dual.bound)

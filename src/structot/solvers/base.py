@@ -9,6 +9,7 @@ from typing import ClassVar
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers._start import Start
+from structot.structures.convex import has_convex
 
 
 class Solver(ABC):
@@ -19,6 +20,17 @@ class Solver(ABC):
     """
 
     name: ClassVar[str]
+    # Whether subgradients are all it needs, so that a `ConvexCost` will do.
+    takes_convex: ClassVar[bool] = False
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Why this problem cannot be solved in this way: for want of a set function, or else."""
+        if has_convex(problem.layers):
+            if not self.takes_convex:
+                return "a ConvexCost is no set function; use method='mirror_descent' or 'auto'"
+            if problem.reg > 0:
+                return "a ConvexCost takes no reg > 0; add the entropy to its value and subgradient"
+        return self.objection(problem)
 
     def objection(self, problem: Problem) -> str | None:
         """Why this method cannot solve this problem, as the end of a sentence, or None."""

@@ -24,6 +24,8 @@ from structot.solvers._mirror import (
     on_edges,
 )
 from structot.solvers._start import Start
+from structot.solvers._tangents import Tangents
+from structot.structures.convex import has_convex
 
 Array = np.ndarray
 
@@ -33,7 +35,8 @@ class MirrorDescent(MirrorSolver):
     """P_{t+1} = argmin_{P in U(a,b)} η_t <P, K_t> + KL(P | P_t),   K_t a subgradient of f at P_t.
 
     The answer is the average of the P_t with weights η_t, or the last one if that is better; the
-    bound comes from the average of the K_t. The gap falls like 1/√t.
+    bound comes from the average of the K_t, for a `ConvexCost` from that of the linearisations. The
+    gap falls like 1/√t.
 
     Parameters
     ----------
@@ -54,6 +57,7 @@ class MirrorDescent(MirrorSolver):
     """
 
     name: ClassVar[str] = "mirror_descent"
+    takes_convex: ClassVar[bool] = True
     automatic: ClassVar[dict[str, float]] = {"sqrt": 0.3, "constant": 0.05}
 
     schedule: str = "sqrt"
@@ -68,12 +72,19 @@ class MirrorDescent(MirrorSolver):
         fast = (
             all(isinstance(layer, Blocks) for layer in problem.layers) and len(problem.layers) < 2
         )
-        averages = Averages(problem, start.plan, known_dual(problem, start) if fast else None)
+        # A Lovász extension is homogeneous, f(P) = <K, P>: only other functions have offsets.
+        tangents = Tangents(problem) if has_convex(problem.layers) else None
+        averages = Averages(
+            problem,
+            start.plan,
+            known_dual(problem, start) if fast else None,
+            recent=tangents is not None,
+        )
         for t in count(1):
             square += float(np.sum(now.plan * K**2)) / problem.total
             size = np.sqrt(square / t) if square > 0 else 1.0  # K = 0: any step will do
             eta = self.first_step * self.decay(t) * best / size
-            averages.add(eta, now.plan, K)
+            averages.add(eta, now.plan, K if tangents is None else tangents.cost(now.plan, K))
             moved = now.moved(problem, eta, K, averages.sinkhorn_tol)
             if moved is None:
                 yield OVERFLOW

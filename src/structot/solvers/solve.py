@@ -17,6 +17,7 @@ from structot.solvers._loop import Limits, State, run
 from structot.solvers._start import Start
 from structot.solvers.base import Solver
 from structot.structures.base import Structure
+from structot.structures.convex import has_convex
 
 # Method name -> (module, class). A module is imported when its method is first used.
 _SOLVERS = {
@@ -173,7 +174,7 @@ def _choose(method: str | Solver, problem: Problem) -> Solver:
     else:
         name = _checks.one_of("method", method, METHODS)
         solver = make_solver(_automatic(problem) if name == "auto" else name)
-    objection = solver.objection(problem)
+    objection = solver.refusal(problem)
     if objection:
         raise ValueError(f"method={solver.name!r} does not fit this problem: {objection}.")
     return solver
@@ -181,6 +182,8 @@ def _choose(method: str | Solver, problem: Problem) -> Solver:
 
 def _automatic(problem: Problem) -> str:
     """The fastest method that is sure to work."""
+    if has_convex(problem.layers):
+        return "mirror_descent"
     if problem.reg > 0:
         return "newton"
     if problem.modular_cost is not None:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from structot.submodular.base import Minimizer, Oracle, Submodular
+from structot.submodular.checking import Violation, check_submodular
+from structot.submodular.decomposition import divide_and_conquer
 from structot.submodular.min_norm_point import min_norm_point
 from structot.submodular.sums import Linear, Sum
 
@@ -20,7 +22,10 @@ __all__ = [
     "Oracle",
     "Submodular",
     "Sum",
+    "Violation",
     "as_function",
+    "check_submodular",
+    "divide_and_conquer",
     "extension",
     "greedy",
     "min_norm_point",
