@@ -1,5 +1,19 @@
 """Data for structured transport: generators of synthetic problems, loaders of real ones."""
 
+from structot.datasets.digits import Digits, ShiftedDigits, mnist, shifted_digits, usps
+from structot.datasets.sick import Sick, glove, sick
 from structot.datasets.synthetic import ClusterProblem, clusters, two_moons
 
-__all__ = ["ClusterProblem", "clusters", "two_moons"]
+__all__ = [
+    "ClusterProblem",
+    "Digits",
+    "ShiftedDigits",
+    "Sick",
+    "clusters",
+    "glove",
+    "mnist",
+    "shifted_digits",
+    "sick",
+    "two_moons",
+    "usps",
+]

@@ -1,0 +1,94 @@
+"""scikit-learn's conventions on feature counts, feature names and output containers.
+
+scikit-learn wraps ``transform(X)`` itself, but only if the first argument is called X; POT calls it
+Xs. The choice is kept where `sklearn.base.clone` looks for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structot import _checks
+
+Array = np.ndarray
+
+CONTAINERS = ("default", "pandas", "polars")
+
+
+def remember(estimator: Any, X: Any, features: int) -> None:
+    """Keep the number of features and, for frames with text columns, their names."""
+    estimator.n_features_in_ = features
+    names = _columns(X)
+    if names is not None:
+        estimator.feature_names_in_ = names
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def check_features(estimator: Any, name: str, X: Any, features: int) -> None:
+    """Refuse points with other features than those of fit."""
+    if features != estimator.n_features_in_:
+        raise ValueError(
+            f"{name} has {features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input, as many as in fit."
+        )
+    fitted, names = getattr(estimator, "feature_names_in_", None), _columns(X)
+    if fitted is not None and names is not None and not np.array_equal(fitted, names):
+        raise ValueError(
+            f"{name} has the columns {names.tolist()[:5]}, but fit saw {fitted.tolist()[:5]}; "
+            "pass the same columns in the same order."
+        )
+
+
+def choose(estimator: Any, transform: str | None) -> None:
+    """Keep the container that transform is to return."""
+    if transform is None:
+        return
+    choice = _checks.one_of("transform", transform, CONTAINERS)
+    estimator._sklearn_output_config = {"transform": choice}
+
+
+def names(estimator: Any, input_features: Any = None) -> Array:
+    """The feature names: given, those of fit, or x0, x1, ..."""
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if input_features is not None:
+        given = np.asarray(input_features, object)
+        if given.shape != (estimator.n_features_in_,) or (
+            fitted is not None and not np.array_equal(given, fitted)
+        ):
+            raise ValueError(
+                f"input_features must be the {estimator.n_features_in_} names of fit; "
+                f"got {given.tolist()[:5]}."
+            )
+        return given
+    if fitted is not None:
+        return np.asarray(fitted)
+    return np.array([f"x{k}" for k in range(estimator.n_features_in_)], object)
+
+
+def contain(estimator: Any, values: Array, original: Any) -> Any:
+    """The values in the container that was chosen, with the row index of the input."""
+    from sklearn import get_config
+
+    config = getattr(estimator, "_sklearn_output_config", {})
+    choice = config.get("transform", get_config()["transform_output"])
+    if choice == "pandas":
+        import pandas as pd
+
+        index = original.index if isinstance(original, pd.DataFrame) else None
+        return pd.DataFrame(values, index=index, columns=names(estimator))
+    if choice == "polars":
+        import polars as pl  # type: ignore[import-not-found]
+
+        return pl.DataFrame(values, schema=names(estimator).tolist(), orient="row")
+    return values
+
+
+def _columns(X: Any) -> Array | None:
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    found = np.asarray(columns, object)
+    return found if all(isinstance(name, str) for name in found) else None

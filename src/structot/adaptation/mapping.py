@@ -1,0 +1,137 @@
+"""From a plan to a map of points: images of the fitted points, and what happens to others.
+
+Notation
+--------
+P       plan (n, m); a its row sums
+X, Y    fitted points (n, d) and the points they are carried to (m, d)
+T(x)    the map; T(X_i) is the image of a fitted point
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+Array = np.ndarray
+
+EUCLIDEAN = ("euclidean", "sqeuclidean")
+OUT_OF_SAMPLE = ("nearest", "smooth")
+NEIGHBORS = 10  # points that share in a smooth displacement
+_CELLS = 1 << 22  # entries of a temporary array: 32 MB of float64
+
+
+def is_euclidean(metric: Any) -> bool:
+    """Whether averages of points make sense under this metric."""
+    return isinstance(metric, str) and metric in EUCLIDEAN
+
+
+def barycenters(P: Array, Y: Array) -> Array:
+    """T(X_i) = Σ_j P_ij Y_j / a_i = argmin_y Σ_j P_ij ‖y − Y_j‖², for rows with mass.
+
+    Examples
+    --------
+    >>> barycenters(np.array([[0.25, 0.25]]), np.array([[0.0], [2.0]])).tolist()
+    [[1.0]]
+    """
+    return np.asarray(P @ Y / P.sum(axis=1, keepdims=True))
+
+
+def medoids(P: Array, Y: Array, metric: Any) -> Array:
+    """T(X_i) = argmin over y among the Y_k of Σ_j P_ij metric(y, Y_j); the first of equals.
+
+    Examples
+    --------
+    >>> medoids(np.array([[0.3, 0.1, 0.1]]), np.array([[0.0], [1.0], [5.0]]), "cityblock").tolist()
+    [[0.0]]
+    """
+    n, m = P.shape
+    best, where = np.full(n, np.inf), np.zeros(n, np.int64)
+    for part in _batches(m, n + m):
+        cost = P @ cdist(Y, Y[part], metric)  # (n, batch)
+        nearest = cost.argmin(axis=1)
+        value = cost[np.arange(n), nearest]
+        better = value < best
+        best[better], where[better] = value[better], part.start + nearest[better]
+    return Y[where]
+
+
+@dataclass(frozen=True, eq=False)
+class PointMap:
+    """T(x) = x + Σ_i w_i(x) (T(X_i) − X_i): fitted points go to their images, others along.
+
+    ``"nearest"``: w is 1 at the nearest fitted point. ``"smooth"``: the ten nearest with
+    w_i ∝ ((R − d_i) / (R d_i))², d_i their distances and R that of the next one, so that T is
+    continuous and still T(X_i) at X_i.
+
+    Examples
+    --------
+    >>> move = PointMap.of(np.array([[0.5]]), np.array([[1.0]]), np.array([[3.0]]))
+    >>> move(np.array([[1.5]]), "nearest").tolist()
+    [[3.5]]
+    """
+
+    points: Array  # (n, d), distinct
+    images: Array  # (n, d)
+    metric: Any = "euclidean"
+
+    @classmethod
+    def of(cls, P: Array, X: Array, Y: Array, metric: Any = "euclidean") -> PointMap:
+        """The map of a plan. Points that coincide are one point, with the plan rows added.
+
+        Otherwise T would not be a function: two equal points would have two images. Rows without
+        mass have no image and are left out.
+        """
+        used = P.sum(axis=1) > 0
+        points, number = np.unique(X[used], axis=0, return_inverse=True)
+        rows = P[used]
+        if len(points) < len(rows):
+            order = np.argsort(number.ravel(), kind="stable")
+            starts = np.flatnonzero(np.diff(number.ravel()[order], prepend=-1))
+            rows = np.add.reduceat(rows[order], starts, axis=0)
+        else:
+            points = X[used]
+        if is_euclidean(metric):
+            return cls(points, barycenters(rows, Y))
+        return cls(points, medoids(rows, Y, metric), metric)
+
+    def __call__(self, X: Array, how: str, batch_size: int | None = None) -> Array:
+        """T at the rows of X, in batches: memory does not grow with their number."""
+        result = np.empty((len(X), self.images.shape[1]))
+        for part in _batches(len(X), len(self.points) + NEIGHBORS * X.shape[1], batch_size):
+            distance = cdist(X[part], self.points, self.metric)
+            # Written so that a fitted point reaches its image without rounding.
+            if how == "nearest" or len(self.points) == 1:
+                near = distance.argmin(axis=1)
+                result[part] = self.images[near] + (X[part] - self.points[near])
+            else:
+                near, weight = _shepard(distance)
+                moved = self.images[near] + (X[part][:, None, :] - self.points[near])
+                result[part] = np.einsum("qk,qkd->qd", weight, moved)
+        return result
+
+
+def _shepard(distance: Array) -> tuple[Array, Array]:
+    """The nearest points of each row and their weights, which sum to 1 and end at 0."""
+    k = min(NEIGHBORS, distance.shape[1] - 1)
+    near = np.argpartition(distance, k, axis=1)[:, : k + 1]
+    d = np.take_along_axis(distance, near, axis=1)
+    radius = d.max(axis=1, keepdims=True)
+    exact = d == 0
+    least = d.min(axis=1, keepdims=True)  # a common factor, so that nothing overflows
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = ((radius - d) / radius * (least / d)) ** 2
+    weight = np.where(exact.any(axis=1, keepdims=True), exact, weight)
+    total = weight.sum(axis=1, keepdims=True)
+    weight = np.where(total > 0, weight, 1.0)  # all equally far: all count the same
+    return near, weight / weight.sum(axis=1, keepdims=True)
+
+
+def _batches(total: int, width: int, size: int | None = None) -> Iterator[slice]:
+    """Slices of 0 … total whose temporary arrays of ``width`` columns stay small."""
+    step = max(1, min(_CELLS // max(width, 1), size or total or 1))
+    for start in range(0, total, step):
+        yield slice(start, min(start + step, total))

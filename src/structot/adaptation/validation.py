@@ -1,0 +1,157 @@
+"""Reverse validation: choose an adaptation method without a single target label.
+
+Notation
+--------
+Xs, ys      source points and labels; Xt target points without labels
+T, R        the map from source to target, and the way back
+h, r        classifiers trained on (T(Xs), ys) and on (R(Xt), h(Xt))
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structot.adaptation._labels import Labels
+from structot.solvers.solve import _points
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ReverseValidation:
+    """What `reverse_validation` found.
+
+    Attributes
+    ----------
+    names, scores
+        One entry per candidate, in the order given; NaN for one that gave no usable map.
+    best
+        A fresh, unfitted copy of the candidate with the highest score, the first of equals.
+    best_name, best_score
+        Its name and score.
+    """
+
+    names: tuple[Any, ...]
+    scores: Array
+    best: Any
+    best_name: Any
+    best_score: float
+
+
+def reverse_validation(
+    estimators: Iterable[Any] | Mapping[Any, Any],
+    Xs: Any,
+    ys: Any,
+    Xt: Any,
+    *,
+    classifier: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> ReverseValidation:
+    """score = accuracy on (Xs, ys) of r, trained on (R(Xt), h(Xt)), h trained on (T(Xs), ys).
+
+    Train on the mapped source, label the target with it, map the target back with those labels, and
+    see how well they explain the source. A map that mixes the classes loses them on the way.
+
+    Parameters
+    ----------
+    estimators
+        Candidates with POT's methods fit(Xs, ys, Xt) and transform(Xs), unfitted; a list, or a
+        dictionary by name. They are copied, not changed.
+    Xs, ys, Xt
+        Source points, their labels (missing ones by mask, None or NaN), target points.
+    classifier
+        Any scikit-learn classifier; the nearest neighbour by default.
+    n_jobs
+        Processes, as in joblib.
+    progress
+        Show a bar (on a terminal only).
+
+    Returns
+    -------
+    ReverseValidation
+        The scores and the best candidate.
+
+    Examples
+    --------
+    >>> from structot.adaptation import StructuredTransport
+    >>> from structot.datasets import clusters
+    >>> data = clusters(40, seed=1)
+    >>> grid = {charge: StructuredTransport(charge=charge) for charge in (0.0, 0.05)}
+    >>> found = reverse_validation(grid, data.X, data.source_labels, data.Y)
+    >>> found.best_name in grid, found.scores.shape
+    (True, (2,))
+    """
+    from joblib import Parallel, delayed
+
+    named = dict(estimators) if isinstance(estimators, Mapping) else dict(enumerate(estimators))
+    if not named:
+        raise ValueError("estimators is empty; pass at least one candidate.")
+    source, target = _points("Xs", Xs), _points("Xt", Xt)
+    labels = Labels.of("ys", ys, len(source))
+    if len(labels.classes) < 2:
+        raise ValueError("ys names fewer than two classes; reverse validation compares classes.")
+    pool = Parallel(n_jobs=n_jobs, return_as="generator")
+    answers = pool(
+        delayed(_score)(estimator, source, ys, labels.known, target, classifier)
+        for estimator in named.values()
+    )
+    scores = np.array(list(_watched(answers, len(named), progress)))
+    if np.isnan(scores).all():
+        raise ValueError("no candidate gave a finite map; widen the grid, e.g. a larger reg.")
+    if np.isnan(scores).any():
+        lost = [name for name, score in zip(named, scores, strict=True) if np.isnan(score)]
+        warnings.warn(
+            f"{len(lost)} candidates gave no finite map and were left out: {lost[:5]}.",
+            UserWarning,
+            stacklevel=2,
+        )
+    winner = int(np.nanargmax(scores))
+    names = tuple(named)
+    best = copy.deepcopy(named[names[winner]])
+    return ReverseValidation(names, scores, best, names[winner], float(scores[winner]))
+
+
+def _score(estimator: Any, Xs: Array, ys: Any, known: Array, Xt: Array, classifier: Any) -> float:
+    """The score of one candidate; NaN where a map has entries that are not finite."""
+    truth = np.asarray(ys)[known]
+    there = copy.deepcopy(estimator).fit(Xs=Xs, ys=ys, Xt=Xt)
+    mapped = np.asarray(there.transform(Xs=Xs))[known]
+    if not np.isfinite(mapped).all():
+        return float("nan")
+    guess = _train(classifier, mapped, truth).predict(Xt)
+    back = copy.deepcopy(estimator).fit(Xs=Xt, ys=guess, Xt=Xs)
+    returned = np.asarray(back.transform(Xs=Xt))
+    if not np.isfinite(returned).all():
+        return float("nan")
+    return float(np.mean(_train(classifier, returned, guess).predict(Xs[known]) == truth))
+
+
+def _train(classifier: Any, X: Array, y: Array) -> Any:
+    from sklearn.base import clone
+    from sklearn.neighbors import KNeighborsClassifier
+
+    model = KNeighborsClassifier(1) if classifier is None else clone(classifier)
+    return model.fit(X, y)
+
+
+def _watched(answers: Iterable[float], total: int, wanted: bool) -> Iterator[float]:
+    """The answers as they come, with a bar if somebody watches."""
+    if not (wanted and sys.stderr.isatty()):
+        yield from answers
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        raise ImportError("progress=True needs rich: pip install 'structot[cli]'") from None
+    yield from track(
+        answers, "reverse validation", total, console=Console(stderr=True), transient=True
+    )

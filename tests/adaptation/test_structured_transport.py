@@ -1,0 +1,409 @@
+"""StructuredTransport: the model it solves, labels on both sides, POT scripts, scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import ot
+import pytest
+from scipy.spatial.distance import cdist
+
+pytest.importorskip("sklearn")
+
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import structot as sot
+from structot.adaptation import StructuredTransport
+from structot.datasets import clusters
+
+DATA = clusters(30, 40, rotation=0.2, seed=1)
+XS, YS, XT, YT = DATA.X, DATA.source_labels, DATA.Y, DATA.target_labels
+
+
+def fitted(**options):
+    return StructuredTransport(**options).fit(XS, YS, XT)
+
+
+def within_class(P, ys=YS, yt=YT):
+    return P[ys[:, None] == yt[None, :]].sum() / P.sum()
+
+
+def masked(labels, known):
+    return np.ma.masked_array(labels, mask=~known)
+
+
+# ---- the model -----------------------------------------------------------------------------------
+
+
+def test_default_is_the_fixed_charge_with_entropy():
+    adapt = fitted(tol=1e-9)
+    M = cdist(XS, XT)
+    M /= M.mean()
+    structure = sot.Modular() + sot.Coverage(YS, weights=0.02, units="block")
+    result = sot.solve(M, structure=structure, reg=0.05, tol=1e-9)
+    np.testing.assert_allclose(adapt.coupling_, result.plan, atol=1e-8)
+    check = sot.certificate.verify(adapt.cost_, None, None, structure, adapt.result_, reg=0.05)
+    assert check.holds()
+    assert adapt.cost_scale_ == pytest.approx(cdist(XS, XT).mean())
+
+
+def test_concave_is_the_papers_model():
+    g = sot.concave.ThresholdSqrt(1.0)
+    adapt = fitted(concave=g, reg=0.0, tol=1e-5)
+    M = cdist(XS, XT) / adapt.cost_scale_
+    value = sot.solve(M, structure=sot.Groups(YS, None, g), tol=1e-5).value
+    assert adapt.result_.value == pytest.approx(value, rel=2e-5)
+    np.testing.assert_allclose(adapt.coupling_.sum(axis=0), 1 / 40, atol=1e-12)
+
+
+def test_without_structure_and_entropy_it_is_plain_transport():
+    adapt = fitted(charge=0.0, reg=0.0, metric="sqeuclidean", cost_scale=None)
+    value = ot.emd2([], [], cdist(XS, XT, "sqeuclidean"))
+    assert adapt.result_.value == pytest.approx(value)
+    with pytest.warns(UserWarning, match="plain optimal transport"):
+        plain = StructuredTransport(reg=0.0).fit(Xs=XS, Xt=XT)
+    assert plain.result_.value == pytest.approx(ot.emd2([], [], plain.cost_))
+
+
+def test_entropy_without_labels_is_sinkhorn():
+    with pytest.warns(UserWarning, match="plain optimal transport"):
+        adapt = StructuredTransport(reg=0.1, tol=1e-9).fit(Xs=XS, Xt=XT)
+    P = ot.sinkhorn([], [], adapt.cost_, 0.1, method="sinkhorn_log", stopThr=1e-13, numItermax=9999)
+    np.testing.assert_allclose(adapt.coupling_, P, atol=1e-7)
+
+
+def test_a_higher_charge_opens_less():
+    """The minimiser of A + charge · B has less of B, and more of A, as the charge grows."""
+    parts = []
+    for charge in (0.0, 0.02, 0.2, 2.0):
+        adapt = fitted(charge=charge, tol=1e-8)
+        routes = sot.Coverage(YS, weights=1.0, units="block").bind(adapt.cost_)
+        opened = routes.extension(adapt.coupling_)
+        parts.append((opened, adapt.result_.value - charge * opened))
+    opened, rest = np.transpose(parts)
+    assert (np.diff(opened) < -1e-3 * opened[0]).all()
+    assert (np.diff(rest) > 0).all()
+
+
+def test_scale_of_the_data_does_not_matter():
+    first = fitted(tol=1e-8)
+    again = StructuredTransport(tol=1e-8).fit(1e3 * XS, YS, 1e3 * XT)
+    np.testing.assert_allclose(first.coupling_, again.coupling_, atol=1e-9)
+    np.testing.assert_allclose(again.transform(1e3 * XS), 1e3 * first.transform(XS), rtol=1e-6)
+
+
+def test_order_of_the_points_does_not_matter():
+    rng = np.random.default_rng(0)
+    i, j = rng.permutation(30), rng.permutation(40)
+    first = fitted(tol=1e-9)
+    again = StructuredTransport(tol=1e-9).fit(XS[i], YS[i], XT[j])
+    np.testing.assert_allclose(again.coupling_, first.coupling_[i][:, j], atol=1e-8)
+
+
+def test_weights_are_normalised_and_used():
+    w = np.random.default_rng(0).uniform(0.5, 2.0, 30)
+    w[3] = 0.0
+    adapt = StructuredTransport().fit(XS, YS, XT, sample_weight_source=5 * w)
+    np.testing.assert_allclose(adapt.coupling_.sum(axis=1), w / w.sum(), atol=1e-12)
+    assert np.isfinite(adapt.transform(XS)).all()  # the point without mass moves with its neighbour
+
+
+# ---- groups and labels ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["mask", "None", "NaN"])
+def test_unlabelled_source_points_are_their_own_groups(missing):
+    known = np.arange(30) % 3 > 0
+    ys = {
+        "mask": masked(YS, known),
+        "None": [int(y) if k else None for y, k in zip(YS, known, strict=True)],
+        "NaN": np.where(known, YS, np.nan),
+    }[missing]
+    adapt = StructuredTransport(tol=1e-8).fit(XS, ys, XT)
+    numbers = np.where(known, YS, 100 + np.arange(30))
+    same = StructuredTransport(tol=1e-8).fit(XS, numbers, XT)
+    np.testing.assert_allclose(adapt.coupling_, same.coupling_, atol=1e-8)
+
+
+def test_target_groups_by_labels_callable_and_clusters():
+    groups = YT.copy()
+    by_labels = fitted(target_groups=groups, tol=1e-8)
+    by_call = fitted(target_groups=lambda X: groups, tol=1e-8)
+    np.testing.assert_allclose(by_labels.coupling_, by_call.coupling_, atol=1e-9)
+    own = fitted(tol=1e-8)
+    assert abs(by_labels.coupling_ - own.coupling_).max() > 1e-5
+    ward = fitted(target_groups="clusters", tol=1e-8)
+    from sklearn.cluster import AgglomerativeClustering
+
+    numbers = AgglomerativeClustering(12).fit_predict(XT)  # 0.3 · 40
+    same = fitted(target_groups=numbers, tol=1e-8)
+    np.testing.assert_allclose(ward.coupling_, same.coupling_, atol=1e-9)
+
+
+def test_random_state_reaches_a_callable():
+    seen = []
+
+    def groups(X, random_state=None):
+        seen.append(random_state)
+        return np.zeros(len(X))
+
+    fitted(target_groups=groups, random_state=7)
+    assert seen == [7]
+
+
+@pytest.mark.parametrize("concave", [None, sot.concave.ThresholdSqrt(1.0)])
+def test_known_target_labels_forbid_mismatches_and_change_the_plan(concave):
+    hard = clusters(30, 30, rotation=0.45, seed=2)
+    reg = 0.05 if concave is None else 0.0
+    options = {"concave": concave, "reg": reg}
+    free = StructuredTransport(**options).fit(hard.X, hard.source_labels, hard.Y)
+    known = np.arange(30) % 3 == 0
+    yt = masked(hard.target_labels, known)
+    held = StructuredTransport(**options).fit(hard.X, hard.source_labels, hard.Y, yt)
+    wrong = (hard.source_labels[:, None] != hard.target_labels[None, :]) & known[None, :]
+    assert free.coupling_[wrong].sum() > 0.02
+    assert held.coupling_[wrong].sum() == 0
+    assert np.isinf(held.cost_[wrong]).all()
+    shares = [
+        within_class(x.coupling_, hard.source_labels, hard.target_labels) for x in (free, held)
+    ]
+    assert shares[1] > shares[0] + 0.05
+
+
+def test_all_target_labels_known_gives_one_problem_per_class():
+    hard = clusters(30, 30, rotation=0.45, seed=2)
+    adapt = StructuredTransport().fit(hard.X, hard.source_labels, hard.Y, hard.target_labels)
+    P = adapt.coupling_
+    assert adapt.result_.converged
+    assert within_class(P, hard.source_labels, hard.target_labels) == pytest.approx(1.0)
+
+
+def test_labels_that_no_plan_can_keep_are_penalised_in_a_term_of_their_own():
+    ys = np.repeat([0, 1], [20, 10])
+    yt = np.repeat([0, 1], [10, 30])
+    with pytest.warns(UserWarning, match="cost more instead of being forbidden"):
+        adapt = StructuredTransport().fit(XS, ys, XT, yt)
+    # Class 0 has 2/3 of the mass on one side and 1/4 on the other: 5/12 must change class.
+    assert within_class(adapt.coupling_, ys, yt) == pytest.approx(7 / 12, abs=1e-3)
+    assert np.isfinite(adapt.cost_).all()
+    assert adapt.cost_.max() == pytest.approx(cdist(XS, XT).max() / cdist(XS, XT).mean())
+
+
+def test_minus_one_is_a_label_and_a_warning_names_the_mask():
+    ys = np.where(YS == 0, -1, YS)
+    with pytest.warns(UserWarning, match=r"ys holds the label -1.*np\.ma\.masked_equal\(ys, -1\)"):
+        adapt = StructuredTransport(tol=1e-8).fit(XS, ys, XT)
+    np.testing.assert_allclose(adapt.coupling_, fitted(tol=1e-8).coupling_, atol=1e-9)
+    hard = clusters(30, 30, rotation=0.45, seed=2)
+    relabelled = [np.where(y == 0, -1, y) for y in (hard.source_labels, hard.target_labels)]
+    with pytest.warns(UserWarning, match="holds the label -1"):
+        held = StructuredTransport().fit(hard.X, relabelled[0], hard.Y, relabelled[1])
+    assert within_class(held.coupling_, *relabelled) == pytest.approx(1.0)
+
+
+def test_minus_one_as_in_pot_still_means_nearly_the_same():
+    """A class that no source point has can be kept by no plan: its points go where they like."""
+    known = np.arange(40) % 4 == 0
+    with pytest.warns(UserWarning, match="mismatched pairs cost more"):
+        pot = StructuredTransport().fit(XS, YS, XT, np.where(known, YT, -1))
+    ours = StructuredTransport().fit(XS, YS, XT, masked(YT, known))
+    assert abs(pot.coupling_ - ours.coupling_).sum() < 0.05
+
+
+def test_soft_labels():
+    adapt = fitted()
+    soft = adapt.transform_labels(ys=YS)
+    expected = np.stack([adapt.coupling_[YS == k].sum(axis=0) for k in range(3)], axis=1) * 40
+    np.testing.assert_allclose(soft, expected, atol=1e-12)
+    np.testing.assert_allclose(adapt.inverse_transform_labels(yt=YT).sum(axis=1), 1.0)
+    names = np.array(["c", "a", "b"])[YS]
+    np.testing.assert_allclose(adapt.transform_labels(names), soft[:, [1, 2, 0]], atol=1e-12)
+    half = adapt.transform_labels(masked(YS, YS > 0))
+    np.testing.assert_allclose(half, soft[:, 1:] / soft[:, 1:].sum(axis=1, keepdims=True))
+
+
+def test_labels_agree_with_pot():
+    adapt, peer = fitted(), ot.da.EMDTransport().fit(Xs=XS, Xt=XT)
+    peer.coupling_ = adapt.coupling_
+    np.testing.assert_allclose(adapt.transform_labels(YS), peer.transform_labels(YS), atol=1e-12)
+    np.testing.assert_allclose(
+        adapt.inverse_transform_labels(YT), peer.inverse_transform_labels(YT), atol=1e-12
+    )
+
+
+# ---- scripts written for POT ---------------------------------------------------------------------
+
+SCRIPTS = {
+    "keywords": """
+adapt.fit(Xs=Xs, ys=ys, Xt=Xt)
+moved = adapt.transform(Xs=Xs)
+back = adapt.inverse_transform(Xt=Xt)
+""",
+    "fit_transform": """
+moved = adapt.fit_transform(Xs=Xs, ys=ys, Xt=Xt, yt=None)
+plan = adapt.coupling_
+assert plan.shape == (len(Xs), len(Xt))
+back = adapt.inverse_transform(Xt=Xt)
+""",
+    "unsupervised": """
+adapt.fit(Xs=Xs, Xt=Xt)
+moved = adapt.transform(Xs=Xs)
+back = adapt.inverse_transform(Xs=Xs, ys=ys, Xt=Xt, yt=yt, batch_size=8)
+""",
+    "semi-supervised": """
+adapt.fit(Xs=Xs, Xt=Xt, ys=ys, yt=yt)
+moved = adapt.transform(Xs, ys, Xt, yt, 16)
+back = adapt.inverse_transform(Xt=Xt)
+assert adapt.cost_.shape == (len(Xs), len(Xt))
+""",
+    "out of sample, labels": """
+adapt.fit(Xs, ys, Xt)
+moved = adapt.transform(Xs=Xs)
+new = adapt.transform(Xs=Xs[::2] + 0.01, batch_size=5)
+assert np.allclose(new, moved[::2] + 0.01)
+soft = adapt.transform_labels(ys=ys)
+assert soft.shape == (len(Xt), 3) and np.allclose(soft.sum(axis=1), 1)
+assert adapt.inverse_transform_labels(yt=yt).shape == (len(Xs), 3)
+back = adapt.inverse_transform(Xt=Xt)
+""",
+}
+
+
+CONSTRUCTORS = {
+    "emd": lambda: ot.da.EMDTransport(),
+    "lpl1": lambda: ot.da.SinkhornLpl1Transport(reg_e=0.5, reg_cl=0.1, norm="max"),
+    "ours": StructuredTransport,
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    # POT's group lasso needs labels.
+    [
+        (script, name)
+        for script, text in SCRIPTS.items()
+        for name in CONSTRUCTORS
+        if not (name == "lpl1" and "fit(Xs=Xs, Xt=Xt)" in text)
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_pot_scripts_run_with_the_constructor_replaced(script, name):
+    even = clusters(30, 30, rotation=0.2, seed=1)
+    names = {"np": np, "adapt": CONSTRUCTORS[name](), "Xs": even.X, "Xt": even.Y}
+    names |= {"ys": even.source_labels, "yt": even.target_labels}
+    exec(SCRIPTS[script], names)
+    assert names["moved"].shape == (30, 2)
+    assert names["back"].shape == (30, 2)
+    # Every image is an average of target points: inside their bounding box.
+    assert (names["moved"] >= even.Y.min(axis=0) - 1e-9).all()
+    assert (names["moved"] <= even.Y.max(axis=0) + 1e-9).all()
+
+
+# ---- scikit-learn --------------------------------------------------------------------------------
+
+
+def test_parameters_clone_and_refit():
+    adapt = StructuredTransport(charge=0.05, target_groups="clusters")
+    before = adapt.get_params()
+    adapt.fit(XS, YS, XT)
+    first = adapt.coupling_.copy()
+    assert adapt.get_params() == before
+    adapt.fit(XS, YS, XT)
+    assert np.array_equal(adapt.coupling_, first)
+    copy = clone(adapt)
+    assert copy.get_params() == before
+    assert not hasattr(copy, "coupling_")
+    with pytest.raises(NotFittedError):
+        copy.transform(XS)
+    assert np.array_equal(copy.set_params(charge=0.05).fit(XS, YS, XT).coupling_, first)
+
+
+def test_inputs_are_not_changed():
+    copies = [x.copy() for x in (XS, YS, XT)]
+    fitted().transform(XS)
+    for before, after in zip(copies, (XS, YS, XT), strict=True):
+        assert np.array_equal(before, after)
+
+
+def test_pickle():
+    adapt = fitted(concave=None)
+    again = pickle.loads(pickle.dumps(adapt))
+    assert np.array_equal(again.transform(XS), adapt.transform(XS))
+    assert again.result_.gap == adapt.result_.gap
+
+
+def test_frames_in_and_out():
+    pd = pytest.importorskip("pandas")
+    source = pd.DataFrame(XS, columns=["u", "v"], index=np.arange(30) + 100)
+    target = pd.DataFrame(XT, columns=["u", "v"])
+    adapt = StructuredTransport().set_output(transform="pandas")
+    moved = adapt.fit_transform(source, pd.Series(YS), target)
+    assert list(moved.columns) == ["u", "v"]
+    assert list(moved.index) == list(source.index)
+    np.testing.assert_allclose(moved.to_numpy(), fitted().transform(XS))
+    assert adapt.get_feature_names_out().tolist() == ["u", "v"]
+    assert isinstance(clone(adapt).fit(XS, YS, XT).transform(XS), pd.DataFrame)
+    assert clone(adapt).fit(XS, YS, XT).get_feature_names_out().tolist() == ["x0", "x1"]
+    with pytest.raises(ValueError, match="same columns in the same order"):
+        adapt.transform(target[["v", "u"]])
+    adapt.set_output(transform="default")
+    assert isinstance(adapt.transform(source), np.ndarray)
+    with sklearn.config_context(transform_output="pandas"):
+        assert isinstance(fitted().transform(XS), pd.DataFrame)
+
+
+def test_points_that_all_coincide_and_a_column_of_labels():
+    adapt = StructuredTransport().fit(
+        np.ones((4, 2)), np.array([[0], [0], [1], [1]]), np.ones((3, 2))
+    )
+    np.testing.assert_allclose(adapt.transform(np.zeros((1, 2))), 0.0)
+    assert adapt.result_.value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_unknown_metrics_and_few_points():
+    with pytest.raises(ValueError, match="metric='euclidian' does not work"):
+        fitted(metric="euclidian")
+    one = StructuredTransport(target_groups="clusters").fit(XS, YS, XT[:1])
+    np.testing.assert_allclose(one.transform(XS), np.tile(XT[:1], (30, 1)))
+    with pytest.warns(UserWarning, match="no known label"):
+        StructuredTransport().fit(XS, [None] * 30, XT)
+
+
+def test_float32_stays_float32():
+    adapt = StructuredTransport().fit(XS.astype(np.float32), YS, XT.astype(np.float32))
+    assert adapt.transform(XS.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fitted().transform(XS[:, :1]), "1 features, but StructuredTransport is expecting"),
+        (lambda: fitted().inverse_transform(np.ones((2, 3))), "Xt has 3 features"),
+        (lambda: StructuredTransport().fit(XS, YS), "fit needs Xt"),
+        (lambda: StructuredTransport().fit(Xt=XT), "fit needs Xs"),
+        (lambda: fitted().transform(), "transform needs Xs"),
+        (lambda: StructuredTransport().fit(XS, YS[:5], XT), "one label per point, 30 in all"),
+        (lambda: StructuredTransport().fit(XS, YS, XT[:, :1]), "equally many features"),
+        (lambda: fitted(out_of_sample="near"), "Did you mean 'nearest'"),
+        (lambda: fitted(cost_scale="average"), "cost_scale must be one of"),
+        (lambda: fitted(target_groups="ward"), "target_groups must be one of 'clusters'"),
+        (lambda: StructuredTransport().fit(XS, [1, "a"] * 15, XT), "which have no order"),
+        (lambda: fitted(reg=-1.0), "reg must be zero or positive"),
+        (lambda: fitted(charge=-1.0), "charge must be zero or positive"),
+        (lambda: StructuredTransport().fit(XS * np.nan, YS, XT), "Xs must hold finite points"),
+        (lambda: fitted().transform_labels(), "ys is missing"),
+        (lambda: fitted().transform_labels(YS[:3]), "30 in all"),
+        (lambda: fitted().transform(XS, batch_size=0), "batch_size must be a whole number"),
+        (lambda: fitted().get_feature_names_out(["a"]), "input_features must be the 2 names"),
+        (lambda: fitted().set_output(transform="table"), "transform must be one of"),
+    ],
+)
+def test_wrong_input_is_refused(call, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=message):
+            call()
