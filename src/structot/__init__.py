@@ -12,16 +12,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from structot import adaptation as adaptation
     from structot import certificate as certificate
     from structot import concave as concave
     from structot import datasets as datasets
+    from structot import experiments as experiments
     from structot import groups as groups
+    from structot import image as image
     from structot import plot as plot
     from structot import polytope as polytope
     from structot import solvers as solvers
     from structot import structures as structures
     from structot import submodular as submodular
+    from structot import text as text
     from structot import transport as transport
+    from structot.adaptation import StructuredTransport as StructuredTransport
+    from structot.adaptation import reverse_validation as reverse_validation
     from structot.problem import Problem as Problem
     from structot.result import Result as Result
     from structot.result import Status as Status
@@ -29,35 +35,53 @@ if TYPE_CHECKING:
     from structot.solvers.solve import ConvergenceWarning as ConvergenceWarning
     from structot.solvers.solve import solve as solve
     from structot.solvers.solve import solve_sample as solve_sample
+    from structot.structures import ChainCut as ChainCut
+    from structot.structures import ConvexCost as ConvexCost
     from structot.structures import Coverage as Coverage
+    from structot.structures import GraphCut as GraphCut
     from structot.structures import Groups as Groups
     from structot.structures import Hierarchy as Hierarchy
+    from structot.structures import LogDet as LogDet
     from structot.structures import Modular as Modular
+    from structot.structures import Rank as Rank
+    from structot.structures import SetFunction as SetFunction
 
 __version__ = "0.1.0"
 
 _MODULES = (
+    "adaptation",
     "certificate",
     "concave",
     "datasets",
+    "experiments",
     "groups",
+    "image",
     "plot",
     "polytope",
     "solvers",
     "structures",
     "submodular",
+    "text",
     "transport",
 )
 _HOME = {
+    "ChainCut": "structures",
     "ConvergenceWarning": "solvers.solve",
+    "ConvexCost": "structures",
     "Coverage": "structures",
+    "GraphCut": "structures",
     "Groups": "structures",
     "Hierarchy": "structures",
+    "LogDet": "structures",
     "Modular": "structures",
     "Problem": "problem",
+    "Rank": "structures",
     "Result": "result",
+    "SetFunction": "structures",
     "Status": "result",
+    "StructuredTransport": "adaptation",
     "Trace": "result",
+    "reverse_validation": "adaptation",
     "solve": "solvers.solve",
     "solve_sample": "solvers.solve",
 }

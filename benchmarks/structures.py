@@ -1,0 +1,68 @@
+"""Sums keep the fast path, and overlapping neighbourhoods stay affordable.
+
+Notation: M cost, X and Y points, α the threshold of the concave function.
+"""
+
+from __future__ import annotations
+
+import structot as sot
+from benchmarks.measure import Contestants, race
+from benchmarks.rows import Row, compare
+from structot.concave import ThresholdSqrt
+from structot.datasets import clusters, two_moons
+
+ALPHA = 400.0
+SECONDS = 60.0  # what a problem with neighbourhood groups may take
+
+
+def modular_part(quick: bool) -> list[Row]:
+    """`Modular() * 0.3 + Groups(...)` against `Groups(...)` alone, both by newton."""
+    n = 100 if quick else 300
+
+    def make(size: int) -> Contestants:
+        data = clusters(size, n_classes=3, seed=0)
+        groups = sot.Groups(data.source_labels, data.target_labels, ThresholdSqrt(ALPHA))
+        return {
+            "alone": lambda: sot.solve(data.cost, structure=groups),
+            "with": lambda: sot.solve(data.cost, structure=sot.Modular() * 0.3 + groups),
+        }
+
+    times = race(make, n)
+    case = f"n = {n}, 3 classes, α = {ALPHA:g}, 0.3 Modular + Groups, gap 1e-4"
+    goal = "≤ 1.5× its time"
+    return [
+        compare("modular_part", case, "Groups alone", times["with"], times["alone"], 1.5, goal,
+                tol=1e-4)
+    ]  # fmt: skip
+
+
+def neighborhoods(quick: bool) -> list[Row]:
+    """Two moons with overlapping groups of nearest neighbours on both sides, by splitting."""
+    n = 30 if quick else 100
+    rows = []
+    for k in (5, 10):
+
+        def make(size: int, k: int = k) -> Contestants:
+            moons = two_moons(size, seed=0)
+            near = [sot.groups.neighborhoods(points, k) for points in (moons.X, moons.Y)]
+            structure = sot.Groups(*near, ThresholdSqrt(1.0))
+            return {"ours": lambda: sot.solve(moons.cost, structure=structure, tol=1e-3)}
+
+        timing = race(make, n, warm_size=12, repeats=1)["ours"]
+        rows.append(
+            Row(
+                task="neighborhoods",
+                case=f"n = {n}, neighbourhoods of {k} on both sides, gap 0.001",
+                against="a minute",
+                ratio=timing.median / SECONDS,
+                limit=1.0,
+                goal=f"at most {SECONDS:g} s",
+                ours=timing.median,
+                baseline=SECONDS,
+                gap=float(timing.answer.gap),
+                tol=1e-3,
+                method=timing.answer.method,
+                n_iter=timing.answer.n_iter,
+            )
+        )
+    return rows
