@@ -14,8 +14,8 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.created pyproject.toml constraints.txt
-	@echo "installing structot (plot) into $(VENV)"
-	@$(INSTALL) -e '.[plot]'
+	@echo "installing structot with its extras into $(VENV)"
+	@$(INSTALL) -e '.[all]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
@@ -24,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/.run
-	$(PY) examples/clusters.py
+	$(VENV)/bin/structot demo --out demo --force
 
 # Compiled code is invisible to coverage: the kernel tests run once more, interpreted.
 # One BLAS thread per worker, so that the workers do not compete for the cores.

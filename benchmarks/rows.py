@@ -15,8 +15,8 @@ from benchmarks.measure import Timing
 class Row:
     """A measured figure and its goal; ``ratio`` is to be at most ``limit``.
 
-    ``ratio`` is ours / baseline in seconds, a growth exponent, or a number of n×m arrays,
-    according to ``kind``. Rows without a limit are shown for orientation.
+    ``ratio`` is ours / baseline in seconds, a growth exponent, a number of n×m arrays, or a share
+    of what is allowed, according to ``kind``. Rows without a limit are shown for orientation.
     """
 
     task: str
@@ -108,6 +108,8 @@ def measured(row: Row) -> str:
         return f"(nm)^{row.ratio:.2f}"
     if row.kind == "memory":
         return f"{row.ratio:.1f} arrays"
+    if row.kind == "share":
+        return f"{row.ratio:.0%} of it"
     if row.ratio < 1.0:
         return f"{1.0 / row.ratio:.3g}× faster"
     return f"{row.ratio:.3g}× its time"

@@ -18,10 +18,20 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from benchmarks import adaptation, images, sentences, structures, tasks
 from benchmarks.draw import draw
 from benchmarks.measure import say
 from benchmarks.rows import Row, markdown
-from benchmarks.tasks import TASKS
+
+TASKS = dict(tasks.TASKS)
+for _task in (
+    structures.modular_part,
+    structures.neighborhoods,
+    adaptation.adaptation,
+    images.color_transfer,
+    sentences.sentences,
+):
+    TASKS[_task.__name__] = _task
 
 HERE = Path(__file__).resolve().parent
 MARKS = "<!-- benchmark table -->", "<!-- end of benchmark table -->"
