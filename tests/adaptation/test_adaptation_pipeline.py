@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 
 import numpy as np
 import ot
@@ -74,6 +75,17 @@ def test_the_step_keeps_frames_and_refuses_other_features():
         AdaptTo(XT).fit(XS, YS).transform(np.ones((2, 3)))
 
 
+def test_a_pipeline_of_frames_trains_and_predicts_on_the_same_kind_of_array():
+    pd = pytest.importorskip("pandas")
+    source, target = (pd.DataFrame(x, columns=["u", "v"]) for x in (XS, XT))
+    model = make_pipeline(AdaptTo(target), KNeighborsClassifier(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns where feature names come and go
+        found = model.fit(source, YS).predict(target)
+        framed = model.set_output(transform="pandas").fit(source, YS).predict(target)
+    assert np.array_equal(found, framed)
+
+
 def test_known_target_labels_reach_the_plan():
     hard = clusters(30, 30, rotation=0.45, seed=2)
     step = AdaptTo(hard.Y, yt=hard.target_labels).fit(hard.X, hard.source_labels)
@@ -127,6 +139,23 @@ def test_reverse_validation_with_gaps_in_the_labels():
     assert reverse_validation([StructuredTransport()], XS, gaps, XT).best_score > 0.8
 
 
+def test_labels_in_any_form_give_the_same_score():
+    known = np.arange(60) % 4 > 0
+    masked = reverse_validation([Scramble()], XS, np.ma.masked_array(YS, mask=~known), XT)
+    listed = [int(y) if k else None for y, k in zip(YS, known, strict=True)]
+    assert reverse_validation([Scramble()], XS, listed, XT).best_score == masked.best_score
+    flat = reverse_validation([Scramble()], XS, YS, XT)
+    assert reverse_validation([Scramble()], XS, YS[:, None], XT).best_score == flat.best_score
+
+
+def test_a_map_that_leaves_one_class_is_scored_with_any_classifier():
+    """Where all target points coincide they get one label, right for its share of the source."""
+    found = reverse_validation(
+        [StructuredTransport()], XS, YS, np.ones((20, 2)), classifier=SVC(kernel="linear")
+    )
+    assert found.best_score in [np.mean(YS == k) for k in range(3)]
+
+
 def test_candidates_without_a_map_are_left_out():
     with pytest.warns(UserWarning, match="1 candidates gave no finite map"):
         found = reverse_validation({"broken": Broken(), "ours": StructuredTransport()}, XS, YS, XT)
@@ -138,3 +167,5 @@ def test_candidates_without_a_map_are_left_out():
         reverse_validation([], XS, YS, XT)
     with pytest.raises(ValueError, match="fewer than two classes"):
         reverse_validation([Broken()], XS, np.zeros(60), XT)
+    with pytest.raises(ValueError, match=r"got one StructuredTransport\. Put it in a list"):
+        reverse_validation(StructuredTransport(), XS, YS, XT)

@@ -84,9 +84,7 @@ def test_memory_does_not_grow_with_the_number_of_points(monkeypatch):
     monkeypatch.setattr(mapping, "_CELLS", 1000)
     widths = []
     real = mapping.cdist
-    monkeypatch.setattr(
-        mapping, "cdist", lambda A, B, metric: widths.append(len(A) * len(B)) or real(A, B, metric)
-    )
+    monkeypatch.setattr(mapping, "cdist", lambda A, B: widths.append(len(A) * len(B)) or real(A, B))
     PointMap.of(P, X, Y)(RNG.normal(size=(500, 3)), "smooth")
     assert max(widths) <= 1000
 
@@ -110,6 +108,47 @@ def test_rows_without_mass_have_no_image():
     image = barycenters(np.delete(P, 2, axis=0), Y)[near]
     expected = image + X[2] - np.delete(X, 2, axis=0)[near]
     np.testing.assert_allclose(move(X[[2]], "nearest")[0], expected)
+
+
+@pytest.mark.parametrize("count", [2, 5, 11])
+def test_smooth_is_continuous_with_few_points(count):
+    sample = RNG.normal(size=(count, 1))
+    move = PointMap.of(np.eye(count), sample, RNG.normal(size=(count, 1)))
+    line = np.linspace(-2.0, 2.0, 200001)[:, None]
+    assert np.abs(np.diff(move(line, "smooth"), axis=0)).max() < 1e-2
+
+
+@pytest.mark.parametrize("how", ["nearest", "smooth"])
+def test_fitted_points_at_distance_zero_keep_their_own_images(how):
+    """Under the cosine a point and its double are at distance 0, and yet two points."""
+    sample = np.vstack([X, 2.0 * X])
+    plan = np.vstack([P, P[::-1]])
+    move = PointMap.of(plan, sample, Y, "cosine")
+    assert np.array_equal(move(sample, how), medoids(plan, Y, "cosine"))
+
+
+@pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis"])
+def test_metrics_with_scales_take_them_from_all_points(monkeypatch, metric):
+    """`cdist` estimates them from the points it is given: a batch would have its own metric."""
+    data = clusters(20, 25, rotation=0.2)
+    stretched = [points * [1.0, 30.0] for points in (data.X, data.Y)]
+    pooled = np.vstack(stretched)
+    scales = {"seuclidean": {"V": pooled.var(axis=0, ddof=1)}}
+    scales["mahalanobis"] = {"VI": np.linalg.inv(np.cov(pooled.T))}
+    monkeypatch.setattr(mapping, "_CELLS", 60)
+    with pytest.warns(UserWarning, match="weighted medoids"):
+        adapt = StructuredTransport(metric=metric, cost_scale=None).fit(
+            stretched[0], data.source_labels, stretched[1]
+        )
+    np.testing.assert_allclose(adapt.cost_, cdist(*stretched, metric), rtol=1e-9)
+    among = cdist(stretched[1], stretched[1], metric, **scales[metric])
+    expected = stretched[1][(adapt.coupling_ @ among).argmin(axis=1)]
+    assert np.array_equal(adapt.transform(stretched[0]), expected)
+
+
+def test_short_names_of_euclidean_metrics_are_euclidean():
+    assert all(mapping.is_euclidean(name) for name in ("euclid", "Euclidean", "sqe"))
+    assert not any(mapping.is_euclidean(name) for name in ("seuclidean", "cosine", abs))
 
 
 def test_one_fitted_point():

@@ -1,4 +1,4 @@
-"""StructuredTransport: the model it solves, labels on both sides, POT scripts, scikit-learn."""
+"""StructuredTransport: the model it solves, labels on both sides, scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import ot
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 
 pytest.importorskip("sklearn")
@@ -193,6 +194,22 @@ def test_labels_that_no_plan_can_keep_are_penalised_in_a_term_of_their_own():
     assert adapt.cost_.max() == pytest.approx(cdist(XS, XT).max() / cdist(XS, XT).mean())
 
 
+def test_a_class_that_the_source_lacks_is_named():
+    with pytest.warns(UserWarning, match="ys has no class a, b, c"):
+        adapt = StructuredTransport(tol=1e-8).fit(XS, YS, XT, np.array(["a", "b", "c"])[YT])
+    np.testing.assert_allclose(adapt.coupling_, fitted(tol=1e-8).coupling_, atol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "m"), [(30, 60), (21, 33), (9, 300)])
+def test_equal_shares_of_the_classes_can_be_kept_whatever_the_rounding(n, m):
+    ys, yt = np.arange(n) % 3, np.arange(m) % 3
+    Y = np.random.default_rng(0).normal(size=(m, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adapt = StructuredTransport().fit(XS[:n], ys, Y, yt)
+    assert adapt.coupling_[ys[:, None] != yt[None, :]].sum() == 0
+
+
 def test_minus_one_is_a_label_and_a_warning_names_the_mask():
     ys = np.where(YS == 0, -1, YS)
     with pytest.warns(UserWarning, match=r"ys holds the label -1.*np\.ma\.masked_equal\(ys, -1\)"):
@@ -235,74 +252,6 @@ def test_labels_agree_with_pot():
     )
 
 
-# ---- scripts written for POT ---------------------------------------------------------------------
-
-SCRIPTS = {
-    "keywords": """
-adapt.fit(Xs=Xs, ys=ys, Xt=Xt)
-moved = adapt.transform(Xs=Xs)
-back = adapt.inverse_transform(Xt=Xt)
-""",
-    "fit_transform": """
-moved = adapt.fit_transform(Xs=Xs, ys=ys, Xt=Xt, yt=None)
-plan = adapt.coupling_
-assert plan.shape == (len(Xs), len(Xt))
-back = adapt.inverse_transform(Xt=Xt)
-""",
-    "unsupervised": """
-adapt.fit(Xs=Xs, Xt=Xt)
-moved = adapt.transform(Xs=Xs)
-back = adapt.inverse_transform(Xs=Xs, ys=ys, Xt=Xt, yt=yt, batch_size=8)
-""",
-    "semi-supervised": """
-adapt.fit(Xs=Xs, Xt=Xt, ys=ys, yt=yt)
-moved = adapt.transform(Xs, ys, Xt, yt, 16)
-back = adapt.inverse_transform(Xt=Xt)
-assert adapt.cost_.shape == (len(Xs), len(Xt))
-""",
-    "out of sample, labels": """
-adapt.fit(Xs, ys, Xt)
-moved = adapt.transform(Xs=Xs)
-new = adapt.transform(Xs=Xs[::2] + 0.01, batch_size=5)
-assert np.allclose(new, moved[::2] + 0.01)
-soft = adapt.transform_labels(ys=ys)
-assert soft.shape == (len(Xt), 3) and np.allclose(soft.sum(axis=1), 1)
-assert adapt.inverse_transform_labels(yt=yt).shape == (len(Xs), 3)
-back = adapt.inverse_transform(Xt=Xt)
-""",
-}
-
-
-CONSTRUCTORS = {
-    "emd": lambda: ot.da.EMDTransport(),
-    "lpl1": lambda: ot.da.SinkhornLpl1Transport(reg_e=0.5, reg_cl=0.1, norm="max"),
-    "ours": StructuredTransport,
-}
-
-
-@pytest.mark.parametrize(
-    ("script", "name"),
-    # POT's group lasso needs labels.
-    [
-        (script, name)
-        for script, text in SCRIPTS.items()
-        for name in CONSTRUCTORS
-        if not (name == "lpl1" and "fit(Xs=Xs, Xt=Xt)" in text)
-    ],
-)
-@pytest.mark.filterwarnings("ignore")
-def test_pot_scripts_run_with_the_constructor_replaced(script, name):
-    even = clusters(30, 30, rotation=0.2, seed=1)
-    names = {"np": np, "adapt": CONSTRUCTORS[name](), "Xs": even.X, "Xt": even.Y}
-    names |= {"ys": even.source_labels, "yt": even.target_labels}
-    exec(SCRIPTS[script], names)
-    assert names["moved"].shape == (30, 2)
-    assert names["back"].shape == (30, 2)
-    # Every image is an average of target points: inside their bounding box.
-    assert (names["moved"] >= even.Y.min(axis=0) - 1e-9).all()
-    assert (names["moved"] <= even.Y.max(axis=0) + 1e-9).all()
-
-
 # ---- scikit-learn --------------------------------------------------------------------------------
 
 
@@ -320,6 +269,14 @@ def test_parameters_clone_and_refit():
     with pytest.raises(NotFittedError):
         copy.transform(XS)
     assert np.array_equal(copy.set_params(charge=0.05).fit(XS, YS, XT).coupling_, first)
+
+
+def test_a_fit_that_fails_leaves_the_last_one_as_it_was():
+    adapt = fitted()
+    moved = adapt.transform(XS)
+    with pytest.raises(ValueError, match="one label per point"):
+        adapt.fit(XS[:, :1], YS[:3], XT[:, :1])
+    assert np.array_equal(adapt.transform(XS), moved)
 
 
 def test_inputs_are_not_changed():
@@ -350,6 +307,8 @@ def test_frames_in_and_out():
     assert clone(adapt).fit(XS, YS, XT).get_feature_names_out().tolist() == ["x0", "x1"]
     with pytest.raises(ValueError, match="same columns in the same order"):
         adapt.transform(target[["v", "u"]])
+    with pytest.raises(ValueError, match=r"Xt has the columns \['v', 'u'\], but fit saw"):
+        clone(adapt).fit(source, YS, target[["v", "u"]])
     adapt.set_output(transform="default")
     assert isinstance(adapt.transform(source), np.ndarray)
     with sklearn.config_context(transform_output="pandas"):
@@ -388,6 +347,11 @@ def test_float32_stays_float32():
         (lambda: fitted().transform(), "transform needs Xs"),
         (lambda: StructuredTransport().fit(XS, YS[:5], XT), "one label per point, 30 in all"),
         (lambda: StructuredTransport().fit(XS, YS, XT[:, :1]), "equally many features"),
+        (lambda: StructuredTransport().fit(csr_matrix(XS), YS, XT), r"pass Xs\.toarray\(\)"),
+        (
+            lambda: StructuredTransport().fit(XS, YS, XT, sample_weight_source=np.ones(9)),
+            "sample_weight_source has 9 weights for 30 points",
+        ),
         (lambda: fitted(out_of_sample="near"), "Did you mean 'nearest'"),
         (lambda: fitted(cost_scale="average"), "cost_scale must be one of"),
         (lambda: fitted(target_groups="ward"), "target_groups must be one of 'clusters'"),

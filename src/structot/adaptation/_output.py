@@ -9,18 +9,29 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from structot import _checks
+from structot.solvers.solve import _points
 
 Array = np.ndarray
 
 CONTAINERS = ("default", "pandas", "polars")
 
 
+def points(name: str, X: Any) -> Array:
+    """Finite points (n, features) as float64, at least one."""
+    if issparse(X):
+        raise ValueError(f"{name} is sparse, which is not supported; pass {name}.toarray().")
+    if hasattr(X, "__array__") and not isinstance(X, np.ndarray):
+        X = np.asarray(X)  # frames, and containers that NumPy's functions do not take
+    return np.asarray(_points(name, X))
+
+
 def remember(estimator: Any, X: Any, features: int) -> None:
     """Keep the number of features and, for frames with text columns, their names."""
     estimator.n_features_in_ = features
-    names = _columns(X)
+    names = columns(X)
     if names is not None:
         estimator.feature_names_in_ = names
     elif hasattr(estimator, "feature_names_in_"):
@@ -34,7 +45,12 @@ def check_features(estimator: Any, name: str, X: Any, features: int) -> None:
             f"{name} has {features} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input, as many as in fit."
         )
-    fitted, names = getattr(estimator, "feature_names_in_", None), _columns(X)
+    check_columns(name, X, getattr(estimator, "feature_names_in_", None))
+
+
+def check_columns(name: str, X: Any, fitted: Array | None) -> None:
+    """Refuse a frame whose columns have other names, or the same in another order."""
+    names = columns(X)
     if fitted is not None and names is not None and not np.array_equal(fitted, names):
         raise ValueError(
             f"{name} has the columns {names.tolist()[:5]}, but fit saw {fitted.tolist()[:5]}; "
@@ -86,9 +102,10 @@ def contain(estimator: Any, values: Array, original: Any) -> Any:
     return values
 
 
-def _columns(X: Any) -> Array | None:
-    columns = getattr(X, "columns", None)
-    if columns is None:
+def columns(X: Any) -> Array | None:
+    """The names of a frame's columns, if it is one and they are text."""
+    names = getattr(X, "columns", None)
+    if names is None:
         return None
-    found = np.asarray(columns, object)
+    found = np.asarray(names, object)
     return found if all(isinstance(name, str) for name in found) else None

@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from structot import _checks
 from structot.adaptation import _output
 from structot.adaptation._labels import Labels, mismatch, warn_about_minus_one
-from structot.adaptation.mapping import OUT_OF_SAMPLE, PointMap, is_euclidean
-from structot.solvers.solve import _points, solve
+from structot.adaptation.mapping import OUT_OF_SAMPLE, PointMap, is_euclidean, metric_options
+from structot.solvers.solve import solve
 from structot.structures import Coverage, Groups, Modular, Structure
 from structot.transport import InfeasibleError, round_plan
 
@@ -61,7 +61,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         "mean", "median" or "max" of the costs, by which they are divided; None leaves them alone.
     target_groups
         None: every target point is its own group. Or labels, lists of indices, a callable of Xt
-        that returns either, or "clusters": Ward clusters, 0.3 per target point.
+        that returns either, or "clusters": Ward clusters, 0.3 per target point. Groups that
+        overlap need ``reg=0``.
     method, tol
         As in `solve`.
     out_of_sample
@@ -150,7 +151,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         b = _weights("sample_weight_target", sample_weight_target, len(target))
         reg = _checks.nonnegative("reg", self.reg)
         _checks.one_of("out_of_sample", self.out_of_sample, OUT_OF_SAMPLE)
-        M, scale = self._cost(source, target)
+        options = metric_options(self.metric, source, target)
+        M, scale = self._cost(source, target, options)
         if not is_euclidean(self.metric):
             _warn(
                 f"metric={self.metric!r} has no barycentric map: points are mapped to weighted "
@@ -159,17 +161,19 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             )
         penalty = None
         if labels_s is not None and labels_t is not None:
-            M, penalty = _with_target_labels(M, a, b, mismatch(labels_s, labels_t))
+            M, penalty = _with_target_labels(M, a, b, labels_s, labels_t)
         structure = self._structure(labels_s, target)
         if penalty is not None:
             structure = structure + Modular(penalty)
         result = solve(M, a, b, structure=structure, reg=reg, method=self.method, tol=self.tol)
+        _output.remember(self, Xs, source.shape[1])
         self.cost_, self.cost_scale_ = M, scale
         self.result_, self.coupling_ = result, result.plan
         self.xs_, self.xt_ = source, target
         self._dtype = _checks.float_type(Xs, Xt)
-        self._forward = PointMap.of(self.coupling_, source, target, self.metric)
-        self._backward = PointMap.of(self.coupling_.T, target, source, self.metric)
+        P = self.coupling_
+        self._forward = PointMap.of(P, source, target, self.metric, **options)
+        self._backward = PointMap.of(P.T, target, source, self.metric, **options)
         return self
 
     def fit_transform(
@@ -195,7 +199,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         ys, Xt, yt
             Not used; POT has them.
         batch_size
-            Points at a time; by default as many as fit into some ten megabytes.
+            Points at a time; by default as many as need no more than about a hundred megabytes.
         """
         return self._move("Xs", Xs, "_forward", batch_size)
 
@@ -250,19 +254,18 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         for name, value in (("Xs", Xs), ("Xt", Xt)):
             if value is None:
                 raise ValueError(f"fit needs {name}: fit(Xs=..., ys=..., Xt=...).")
-        source, target = _points("Xs", Xs), _points("Xt", Xt)
+        source, target = _output.points("Xs", Xs), _output.points("Xt", Xt)
         if source.shape[1] != target.shape[1]:
             raise ValueError(
                 "Xs and Xt must have equally many features; got "
                 f"{source.shape[1]} and {target.shape[1]}."
             )
-        _output.remember(self, Xs, source.shape[1])
-        _output.check_features(self, "Xt", Xt, target.shape[1])
+        _output.check_columns("Xt", Xt, _output.columns(Xs))
         return source, target
 
-    def _cost(self, source: Array, target: Array) -> tuple[Array, float]:
+    def _cost(self, source: Array, target: Array, options: dict[str, Array]) -> tuple[Array, float]:
         try:
-            M = cdist(source, target, self.metric)
+            M = cdist(source, target, self.metric, **options)
         except ValueError as error:
             raise ValueError(f"metric={self.metric!r} does not work: {error}") from None
         if self.cost_scale is None:
@@ -302,7 +305,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if value is None:
             verb = "transform" if name == "Xs" else "inverse_transform"
             raise ValueError(f"{verb} needs {name}: {verb}({name}=...).")
-        points = _points(name, value)
+        points = _output.points(name, value)
         _output.check_features(self, name, value, points.shape[1])
         size = None if batch_size is None else _checks.count("batch_size", batch_size)
         how = _checks.one_of("out_of_sample", self.out_of_sample, OUT_OF_SAMPLE)
@@ -313,6 +316,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 def _weights(name: str, value: Any, size: int) -> Array:
     if value is None:
         return np.full(size, 1.0 / size)
+    found = _checks.as_array(name, value, 1).size
+    if found != size:
+        raise ValueError(f"{name} has {found} weights for {size} points; pass one per point.")
     weights = _checks.as_weights(name, value, size)
     return weights / weights.sum()
 
@@ -327,20 +333,27 @@ def _ward(points: Array) -> Array:
     return np.asarray(AgglomerativeClustering(count, linkage="ward").fit_predict(points))
 
 
-def _with_target_labels(M: Array, a: Array, b: Array, differ: Array) -> tuple[Array, Array | None]:
+def _with_target_labels(
+    M: Array, a: Array, b: Array, source: Labels, target: Labels
+) -> tuple[Array, Array | None]:
     """M with known mismatches forbidden; or M and a penalty on them where that is impossible."""
+    differ = mismatch(source, target)
     if not differ.any():
         return M, None
     try:
         round_plan(np.zeros(M.shape), a, b, allowed=~differ)
     except InfeasibleError:
+        unseen = [str(x) for x in target.classes.tolist() if x not in set(source.classes.tolist())]
+        why = "a class has more mass on one side than on the other"
+        if unseen:
+            why = f"ys has no class {', '.join(unseen[:5])}"
         _warn(
-            "no plan keeps all known target labels (a class has more mass on one side than on the "
-            "other): mismatched pairs cost more instead of being forbidden."
+            f"no plan keeps all known target labels ({why}): mismatched pairs cost more instead of "
+            "being forbidden."
         )
         # A point without any partner of its class pays in every plan: it may go where it likes.
         free = np.logical_or.outer(differ.all(axis=1), differ.all(axis=0))
-        return M, np.where(differ & ~free, _PENALTY * M.max(), 0.0)
+        return M, np.where(differ & ~free, _PENALTY * (M.max() or 1.0), 0.0)
     return np.where(differ, np.inf, M), None
 
 

@@ -22,11 +22,36 @@ EUCLIDEAN = ("euclidean", "sqeuclidean")
 OUT_OF_SAMPLE = ("nearest", "smooth")
 NEIGHBORS = 10  # points that share in a smooth displacement
 _CELLS = 1 << 22  # entries of a temporary array: 32 MB of float64
+_ALIASES = {  # the short names that `cdist` knows too
+    **dict.fromkeys(("euclid", "eu", "e"), "euclidean"),
+    **dict.fromkeys(("sqeuclid", "sqe"), "sqeuclidean"),
+    **dict.fromkeys(("se", "s"), "seuclidean"),
+    **dict.fromkeys(("mahal", "mi"), "mahalanobis"),
+}
 
 
 def is_euclidean(metric: Any) -> bool:
     """Whether averages of points make sense under this metric."""
-    return isinstance(metric, str) and metric in EUCLIDEAN
+    return _full_name(metric) in EUCLIDEAN
+
+
+def metric_options(metric: Any, X: Array, Y: Array) -> dict[str, Array]:
+    """The scales that `cdist` would estimate anew from any points it sees, from all points once.
+
+    Otherwise distances among the target points would be measured otherwise than those of the cost.
+    """
+    name, points = _full_name(metric), np.vstack([X, Y])
+    if name == "seuclidean":
+        return {"V": points.var(axis=0, ddof=1)}
+    if name == "mahalanobis":
+        return {"VI": np.linalg.pinv(np.atleast_2d(np.cov(points.T)), hermitian=True)}
+    return {}
+
+
+def _full_name(metric: Any) -> str | None:
+    if not isinstance(metric, str):
+        return None
+    return _ALIASES.get(metric.lower(), metric.lower())
 
 
 def barycenters(P: Array, Y: Array) -> Array:
@@ -40,7 +65,7 @@ def barycenters(P: Array, Y: Array) -> Array:
     return np.asarray(P @ Y / P.sum(axis=1, keepdims=True))
 
 
-def medoids(P: Array, Y: Array, metric: Any) -> Array:
+def medoids(P: Array, Y: Array, metric: Any, **options: Array) -> Array:
     """T(X_i) = argmin over y among the Y_k of Σ_j P_ij metric(y, Y_j); the first of equals.
 
     Examples
@@ -51,7 +76,7 @@ def medoids(P: Array, Y: Array, metric: Any) -> Array:
     n, m = P.shape
     best, where = np.full(n, np.inf), np.zeros(n, np.int64)
     for part in _batches(m, n + m):
-        cost = P @ cdist(Y, Y[part], metric)  # (n, batch)
+        cost = P @ cdist(Y, Y[part], metric, **options)  # (n, batch)
         nearest = cost.argmin(axis=1)
         value = cost[np.arange(n), nearest]
         better = value < best
@@ -64,8 +89,9 @@ class PointMap:
     """T(x) = x + Σ_i w_i(x) (T(X_i) − X_i): fitted points go to their images, others along.
 
     ``"nearest"``: w is 1 at the nearest fitted point. ``"smooth"``: the ten nearest with
-    w_i ∝ ((R − d_i) / (R d_i))², d_i their distances and R that of the next one, so that T is
-    continuous and still T(X_i) at X_i.
+    w_i ∝ ((R − d_i) / (R d_i))², d_i their distances and R that of the next one (infinite if there
+    is none), so that T is continuous and still T(X_i) at X_i. Distances are Euclidean, since
+    displacements are: under others, such as the cosine, distinct points may be at distance 0.
 
     Examples
     --------
@@ -76,10 +102,11 @@ class PointMap:
 
     points: Array  # (n, d), distinct
     images: Array  # (n, d)
-    metric: Any = "euclidean"
 
     @classmethod
-    def of(cls, P: Array, X: Array, Y: Array, metric: Any = "euclidean") -> PointMap:
+    def of(
+        cls, P: Array, X: Array, Y: Array, metric: Any = "euclidean", **options: Array
+    ) -> PointMap:
         """The map of a plan. Points that coincide are one point, with the plan rows added.
 
         Otherwise T would not be a function: two equal points would have two images. Rows without
@@ -96,15 +123,15 @@ class PointMap:
             points = X[used]
         if is_euclidean(metric):
             return cls(points, barycenters(rows, Y))
-        return cls(points, medoids(rows, Y, metric), metric)
+        return cls(points, medoids(rows, Y, metric, **options))
 
     def __call__(self, X: Array, how: str, batch_size: int | None = None) -> Array:
         """T at the rows of X, in batches: memory does not grow with their number."""
         result = np.empty((len(X), self.images.shape[1]))
         for part in _batches(len(X), len(self.points) + NEIGHBORS * X.shape[1], batch_size):
-            distance = cdist(X[part], self.points, self.metric)
+            distance = cdist(X[part], self.points)
             # Written so that a fitted point reaches its image without rounding.
-            if how == "nearest" or len(self.points) == 1:
+            if how == "nearest":
                 near = distance.argmin(axis=1)
                 result[part] = self.images[near] + (X[part] - self.points[near])
             else:
@@ -119,11 +146,11 @@ def _shepard(distance: Array) -> tuple[Array, Array]:
     k = min(NEIGHBORS, distance.shape[1] - 1)
     near = np.argpartition(distance, k, axis=1)[:, : k + 1]
     d = np.take_along_axis(distance, near, axis=1)
-    radius = d.max(axis=1, keepdims=True)
+    radius = d.max(axis=1, keepdims=True) if k == NEIGHBORS else np.inf
     exact = d == 0
     least = d.min(axis=1, keepdims=True)  # a common factor, so that nothing overflows
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = ((radius - d) / radius * (least / d)) ** 2
+        weight = ((1.0 - d / radius) * (least / d)) ** 2
     weight = np.where(exact.any(axis=1, keepdims=True), exact, weight)
     total = weight.sum(axis=1, keepdims=True)
     weight = np.where(total > 0, weight, 1.0)  # all equally far: all count the same

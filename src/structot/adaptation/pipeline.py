@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from structot.adaptation import _output
 from structot.adaptation.estimator import StructuredTransport
-from structot.solvers.solve import _points
 
 
 class AdaptTo(TransformerMixin, BaseEstimator):
@@ -66,10 +65,10 @@ class AdaptTo(TransformerMixin, BaseEstimator):
         return self.fit(X, y).transport_.transform(X)
 
     def transform(self, X: Any) -> Any:
-        """Points of the target domain, as they are."""
+        """Points of the target domain, as they are; a frame as an array, like the moved points."""
         check_is_fitted(self, "transport_")
-        _output.check_features(self, "X", X, _points("X", X).shape[1])
-        return X
+        _output.check_features(self, "X", X, _output.points("X", X).shape[1])
+        return np.asarray(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the features: those of the input."""

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from structot.adaptation import _output
 from structot.adaptation._labels import Labels
-from structot.solvers.solve import _points
 
 Array = np.ndarray
 
@@ -91,16 +91,21 @@ def reverse_validation(
     """
     from joblib import Parallel, delayed
 
+    if hasattr(estimators, "fit"):
+        raise ValueError(
+            f"estimators must be a list or dictionary; got one {type(estimators).__name__}. "
+            "Put it in a list."
+        )
     named = dict(estimators) if isinstance(estimators, Mapping) else dict(enumerate(estimators))
     if not named:
         raise ValueError("estimators is empty; pass at least one candidate.")
-    source, target = _points("Xs", Xs), _points("Xt", Xt)
+    source, target = _output.points("Xs", Xs), _output.points("Xt", Xt)
     labels = Labels.of("ys", ys, len(source))
     if len(labels.classes) < 2:
         raise ValueError("ys names fewer than two classes; reverse validation compares classes.")
     pool = Parallel(n_jobs=n_jobs, return_as="generator")
     answers = pool(
-        delayed(_score)(estimator, source, ys, labels.known, target, classifier)
+        delayed(_score)(estimator, source, ys, labels, target, classifier)
         for estimator in named.values()
     )
     scores = np.array(list(_watched(answers, len(named), progress)))
@@ -119,9 +124,10 @@ def reverse_validation(
     return ReverseValidation(names, scores, best, names[winner], float(scores[winner]))
 
 
-def _score(estimator: Any, Xs: Array, ys: Any, known: Array, Xt: Array, classifier: Any) -> float:
+def _score(estimator: Any, Xs: Array, ys: Any, labels: Labels, Xt: Array, classifier: Any) -> float:
     """The score of one candidate; NaN where a map has entries that are not finite."""
-    truth = np.asarray(ys)[known]
+    known = labels.known
+    truth = np.asarray(labels.values[known].tolist())  # of one type, where gaps made it object
     there = copy.deepcopy(estimator).fit(Xs=Xs, ys=ys, Xt=Xt)
     mapped = np.asarray(there.transform(Xs=Xs))[known]
     if not np.isfinite(mapped).all():
@@ -136,8 +142,11 @@ def _score(estimator: Any, Xs: Array, ys: Any, known: Array, Xt: Array, classifi
 
 def _train(classifier: Any, X: Array, y: Array) -> Any:
     from sklearn.base import clone
+    from sklearn.dummy import DummyClassifier
     from sklearn.neighbors import KNeighborsClassifier
 
+    if len(np.unique(y)) == 1:  # a bad map may leave one class only, which many models refuse
+        return DummyClassifier().fit(X, y)
     model = KNeighborsClassifier(1) if classifier is None else clone(classifier)
     return model.fit(X, y)
 
