@@ -60,7 +60,10 @@ class Result:
         (u, v). For reg = 0: u ⊕ v <= worst_cost and a·u + b·v = lower_bound. For reg > 0 the bound
         is the dual function a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1).
     worst_cost
-        K in B(F), +inf on forbidden pairs: what the adversary plays.
+        K in B(F), +inf on forbidden pairs: what the adversary plays. For a `ConvexCost` the linear
+        function of plans below f that proves the bound.
+    ground_cost
+        M as it was given.
     gap
         (value - lower_bound) / max(|value|, 1e-12 · T · max M).
     status, converged, method, n_iter, time, trace
@@ -75,6 +78,7 @@ class Result:
     gap: float
     potentials: tuple[Array, Array]
     worst_cost: Array
+    ground_cost: Array = field(repr=False)
     status: Status
     method: str
     n_iter: int
@@ -102,6 +106,7 @@ class Result:
                     file,
                     plan=self.plan,
                     worst_cost=self.worst_cost,
+                    ground_cost=self.ground_cost,
                     u=self.potentials[0],
                     v=self.potentials[1],
                     numbers=np.array([getattr(self, name) for name in _NUMBERS]),
@@ -122,7 +127,7 @@ class Result:
             if opened.read(2) != b"PK":
                 raise ValueError(f"{path} is no npz file; pass a file written by Result.save.")
         with np.load(path, allow_pickle=False) as file:
-            missing = {"plan", "worst_cost", "numbers", "text"} - set(file.files)
+            missing = {"plan", "worst_cost", "ground_cost", "numbers", "text"} - set(file.files)
             if missing:
                 raise ValueError(
                     f"{path} is no saved Result (no {', '.join(sorted(missing))}); "
@@ -133,6 +138,7 @@ class Result:
             return cls(
                 plan=file["plan"],
                 worst_cost=file["worst_cost"],
+                ground_cost=file["ground_cost"],
                 potentials=(file["u"], file["v"]),
                 status=Status[status],
                 method=method,

@@ -155,6 +155,7 @@ class _Best:
             gap=gap,
             potentials=(dual.u.astype(kind, copy=False), dual.v.astype(kind, copy=False)),
             worst_cost=dual.K.astype(kind, copy=False),
+            ground_cost=problem.M.astype(kind, copy=False),
             status=Status.CONVERGED if gap <= tol else status,
             method=method,
             n_iter=iteration,

@@ -1,0 +1,182 @@
+"""One self-contained HTML page of finished experiments: figures, numbers, certificates, times."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import structot
+from structot import experiments
+from structot._files import write_text
+from structot.experiments import _records
+
+__all__ = ["markdown_to_html", "write_html"]
+
+_MOST_CERTIFICATES = 60  # rows shown of one experiment; all of them are in its folder
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.55 system-ui, sans-serif; color: #1a1a1a; background: #fff;
+       max-width: 62rem; margin: 2.5rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { margin-top: 3rem; font-size: 1.25rem; }
+h2, nav { border-top: 1px solid #ddd; padding-top: .8rem; }
+.took { color: #666; font-size: .9rem; }
+img { max-width: 100%; height: auto; } figure { margin: 1.2rem 0; }
+figcaption { color: #666; font-size: .85rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #e5e5e5; }
+th { text-align: left; font-weight: 600; } td.right, th.right { text-align: right; }
+code { background: #f3f3f3; padding: 0 .2rem; } summary { cursor: pointer; color: #0072B2; }
+"""
+
+
+def write_html(out: Path, names: list[str]) -> Path:
+    """Write ``out / "report.html"`` from the folders of these experiments; its path.
+
+    Everything is inside the one file, figures as data URIs: it can be sent and opened anywhere.
+    """
+    sections = [_section(out / name, name) for name in names]
+    links = " · ".join(f'<a href="#{name}">{name}</a>' for name in names)
+    page = (
+        "<!doctype html>\n"
+        '<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>structot: report</title><style>{_STYLE}</style></head><body>\n"
+        "<h1>Structured optimal transport</h1>\n"
+        f'<p class="took">structot {html.escape(structot.__version__)}. Every value comes with a '
+        "lower bound: gap = (value − bound) / value is how far, at most, the value lies above the "
+        "optimum.</p>\n"
+        f"<nav>{links}</nav>\n" + "\n".join(sections) + "\n</body></html>\n"
+    )
+    path = out / "report.html"
+    write_text(path, page)
+    return path
+
+
+def _section(folder: Path, name: str) -> str:
+    made = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    title = experiments.get(name).title
+    count = len(made["seconds_by_task"])
+    small = ", small version" if made["settings"]["quick"] else ""
+    took = f"{count} tasks{small}, {made['seconds']:.1f} s of computing"
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    return (
+        f'<section id="{name}"><h2>{html.escape(title)}</h2><p class="took">{took}</p>\n'
+        + "".join(_figure(path) for path in sorted(folder.glob("*.png")))
+        + markdown_to_html(text)
+        + _certificates(folder, made["seconds_by_task"])
+        + "</section>"
+    )
+
+
+def _figure(path: Path) -> str:
+    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    name = html.escape(path.stem.replace("_", " "))
+    return (
+        f'<figure><img alt="{name}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{name}</figcaption></figure>\n"
+    )
+
+
+def _certificates(folder: Path, seconds: dict[str, float]) -> str:
+    """A table of value, bound and gap of every task that has them, folded away."""
+    rows: list[list[Any]] = []
+    for key, took in seconds.items():
+        if len(rows) == _MOST_CERTIFICATES:
+            break
+        record = _records.load(folder / "tasks" / f"{key}.npz") or {}
+        if isinstance(record.get("gap"), float):
+            numbers = [record.get("value"), record.get("lower_bound")]
+            cells = [f"{x:.6g}" if isinstance(x, float) else "" for x in numbers]
+            rows.append([key, *cells, f"{record['gap']:.1e}", f"{took:.2f}"])
+    if not rows:
+        return ""
+    head = ["task", "value", "lower bound", "gap", "seconds"]
+    more = f", the first {len(rows)}" if len(rows) == _MOST_CERTIFICATES < len(seconds) else ""
+    right = [False] + [True] * (len(head) - 1)
+    table = _table(head, rows, right)
+    return f"<details><summary>Certificates{more}</summary>{table}</details>\n"
+
+
+# --------------------------------------------------------------------------------------------------
+# The little of Markdown that reports use: headings, paragraphs, lists, tables, code blocks
+# --------------------------------------------------------------------------------------------------
+
+
+def markdown_to_html(text: str) -> str:
+    """Headings, paragraphs, lists, tables, code blocks; bold, emphasis, code and links in lines.
+
+    Examples
+    --------
+    >>> markdown_to_html("**a** < `b`")
+    '<p><strong>a</strong> &lt; <code>b</code></p>\\n'
+    """
+    blocks = re.split(r"\n\s*\n", text.strip())
+    return "".join(_block(block.strip("\n")) for block in _joined_code(blocks) if block.strip())
+
+
+def _joined_code(blocks: list[str]) -> list[str]:
+    """Empty lines inside a fenced code block do not end it."""
+    joined: list[str] = []
+    for block in blocks:
+        if joined and joined[-1].count("```") % 2:
+            joined[-1] += f"\n\n{block}"
+        else:
+            joined.append(block)
+    return joined
+
+
+def _block(block: str) -> str:
+    lines = block.splitlines()
+    first = lines[0].strip()
+    if first.startswith("```"):
+        code = [line for line in lines if not line.strip().startswith("```")]
+        return f"<pre>{html.escape(chr(10).join(code))}</pre>\n"
+    if heading := re.match(r"(#+)\s+(.*)", first):
+        level = min(len(heading[1]) + 2, 6)  # below the section's own heading
+        rest = "\n".join(lines[1:])
+        return f"<h{level}>{_inline(heading[2])}</h{level}>\n" + (_block(rest) if rest else "")
+    if first.startswith("|") and len(lines) > 1:
+        cells = [[c.strip() for c in line.strip().strip("|").split("|")] for line in lines]
+        right = [mark.endswith(":") for mark in cells[1]]
+        return _table(cells[0], cells[2:], right)
+    if re.match(r"([-*]|\d+\.)\s", first):
+        items = re.split(r"^\s*(?:[-*]|\d+\.)\s+", block, flags=re.MULTILINE)[1:]
+        kind = "ol" if first[0].isdigit() else "ul"
+        inside = "".join(f"<li>{_inline(' '.join(item.split()))}</li>" for item in items)
+        return f"<{kind}>{inside}</{kind}>\n"
+    return f"<p>{_inline(' '.join(line.strip() for line in lines))}</p>\n"
+
+
+def _table(head: list[Any], rows: list[list[Any]], right: list[bool]) -> str:
+    def line(cells: list[Any], tag: str) -> str:
+        sides = [*right, *[False] * len(cells)]
+        return "".join(
+            f"<{tag}{' class=right' if side else ''}>{_inline(str(cell))}</{tag}>"
+            for cell, side in zip(cells, sides, strict=False)
+        )
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    return f'<div class="wide"><table><tr>{line(head, "th")}</tr>{body}</table></div>\n'
+
+
+def _inline(text: str) -> str:
+    """Code first: what is inside it is not looked at again."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(
+        f"<code>{html.escape(part[1:-1])}</code>" if part.startswith("`") else _emphasis(part)
+        for part in parts
+        if part
+    )
+
+
+def _emphasis(text: str) -> str:
+    text = html.escape(text, quote=False)
+    text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
+    text = re.sub(r"(?<!\w)[*_](\S(?:.*?\S)?)[*_](?!\w)", r"<em>\1</em>", text)
+    return re.sub(r"\[([^\]]+)\]\((https?://[^)\s]+)\)", r'<a href="\2">\1</a>', text)

@@ -1,0 +1,142 @@
+"""``structot colors``: one image in the colours of another."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from structot._files import refuse_existing, whole_file
+from structot.cli._common import DONE, NO_GAP, Debug, Force, console, existing_file
+
+__all__ = ["colors"]
+
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+_LOSSY = (".jpg", ".jpeg", ".bmp")
+
+
+def colors(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Image to recolour.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Image whose colours to take.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help=f"Where to write: {', '.join(_SUFFIXES)}.")
+    ],
+    alpha: Annotated[
+        float, typer.Option(help="Between 0 (one colour per region) and 1 (plain transport).")
+    ] = 0.3,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Also draw EMD and entropic transport, beside OUT."),
+    ] = False,
+    method: Annotated[str, typer.Option(help="auto, emd, entropic, newton, splitting.")] = "auto",
+    segments: Annotated[str, typer.Option(help="felzenszwalb or slic.")] = "felzenszwalb",
+    n_segments: Annotated[int, typer.Option(help="About how many regions.")] = 50,
+    samples: Annotated[int, typer.Option(help="Sampled pixels of each image.")] = 1000,
+    space: Annotated[str, typer.Option(help="rgb or lab.")] = "rgb",
+    tol: Annotated[float, typer.Option(help="Certified relative gap at which to stop.")] = 5e-2,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Recolour an image, its regions moving together.
+
+    Examples:
+
+    - `structot colors photo.png palette.jpg recoloured.png`
+
+    - `structot colors photo.png palette.jpg recoloured.png --alpha 0.1 --compare`
+
+    - `structot colors photo.png palette.jpg plain.png --method emd`
+    """
+    from structot.image import color_transfer
+    from structot.solvers.solve import ConvergenceWarning
+
+    beside = out.with_name(f"{out.stem}-compare.png") if compare else None
+    if out.suffix.lower() not in _SUFFIXES:
+        raise ValueError(f"{out}: unknown kind of image; pass {', '.join(_SUFFIXES)}.")
+    refuse_existing(out, force)
+    refuse_existing(beside, force)
+    images = read_image(source), read_image(target)
+    _refuse_lossy(out, images[0], images[1])
+    options: dict[str, Any] = {
+        "alpha": alpha,
+        "n_samples": samples,
+        "n_segments": n_segments,
+        "space": space,
+        "time_limit": time_limit,
+        "random_state": seed,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said below
+        answer = color_transfer(*images, segments=segments, method=method, tol=tol, **options)
+        _write_image(out, answer.image)
+        if beside is not None:
+            regions = answer.source_segments, answer.target_segments
+            others = {
+                name: color_transfer(*images, segments=regions, method=name, **options).image
+                for name in ("emd", "entropic")
+            }
+            _draw(beside, *images, {**others, "structured": answer.image})
+    result = answer.result
+    console().print(
+        f"{answer.source_segments.max() + 1} and {answer.target_segments.max() + 1} regions, "
+        f"gap {result.gap:.1e} (asked for {tol:.1e}), {result.time:.1f} s by {result.method}"
+    )
+    console().print(f"wrote {out}" + (f" and {beside}" if beside else ""), markup=False)
+    raise typer.Exit(DONE if result.converged else NO_GAP)
+
+
+def read_image(path: Path) -> np.ndarray:
+    """The pixels of an image file."""
+    existing_file(path)
+    try:
+        from skimage import io
+    except ImportError:
+        raise ImportError("images need scikit-image: pip install 'structot[image]'") from None
+    try:
+        return np.asarray(io.imread(path))
+    except Exception as error:  # every reader has errors of its own
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path} cannot be read as an image: {reason}") from None
+
+
+def _refuse_lossy(out: Path, source: np.ndarray, target: np.ndarray) -> None:
+    """Some formats have no place for transparency or 16 bits; leaving them out needs a word."""
+    if out.suffix.lower() not in _LOSSY:
+        return
+    if source.ndim == 3 and source.shape[2] in (2, 4):
+        raise ValueError(f"{out}: {out.suffix} has no alpha channel; write a .png or .tif.")
+    if source.dtype != np.uint8:
+        raise ValueError(f"{out}: {out.suffix} holds 8 bits, the source is {source.dtype}.")
+
+
+def _write_image(path: Path, image: np.ndarray) -> None:
+    from skimage import io
+
+    if path.suffix.lower() == ".png" and image.dtype == np.uint16 and image.ndim == 3:
+        raise ValueError(f"{path}: colour with 16 bits needs a .tif here.")
+    if image.dtype.kind == "f" and path.suffix.lower() not in (".tif", ".tiff"):
+        image = np.rint(255 * image).astype(np.uint8)
+    with whole_file(path) as aside:
+        io.imsave(aside, image, check_contrast=False)
+
+
+def _draw(
+    path: Path, source: np.ndarray, target: np.ndarray, others: dict[str, np.ndarray]
+) -> None:
+    import matplotlib.pyplot as plt
+
+    shown = {"source": source, "colours from": target, **others}
+    figure, axes = plt.subplots(1, len(shown), figsize=(3.2 * len(shown), 3.4), layout="tight")
+    for ax, (title, image) in zip(axes, shown.items(), strict=True):
+        scaled = image / 65535.0 if image.dtype == np.uint16 else image
+        ax.imshow(scaled, cmap="gray" if scaled.ndim == 2 else None)
+        ax.set_title(title, fontsize=10)
+        ax.set_axis_off()
+    with whole_file(path) as aside:
+        figure.savefig(aside, dpi=130)
+    plt.close(figure)

@@ -1,0 +1,62 @@
+"""The paper's experiments, one module each, found by name and imported when first asked for.
+
+    from structot import experiments
+    report = experiments.run(experiments.get("clusters"), Path("out"), experiments.Settings())
+
+A module holds an instance ``EXPERIMENT`` of the protocol `Experiment`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+
+from structot import _checks
+from structot.experiments._runner import (
+    Experiment,
+    Records,
+    Report,
+    Settings,
+    Task,
+    run,
+)
+
+__all__ = [
+    "NAMES",
+    "Experiment",
+    "Records",
+    "Report",
+    "Settings",
+    "Task",
+    "available",
+    "get",
+    "run",
+]
+
+# In the order in which they are run and shown.
+NAMES = ("clusters", "runtime", "moons", "colors", "small_digits", "digits", "sentences")
+
+
+def available() -> tuple[str, ...]:
+    """The names of the experiments that are part of this installation.
+
+    Examples
+    --------
+    >>> "clusters" in available()
+    True
+    """
+    return tuple(
+        name for name in NAMES if importlib.util.find_spec(f"{__name__}.{name}") is not None
+    )
+
+
+def get(name: str) -> Experiment:
+    """The experiment of this name.
+
+    Examples
+    --------
+    >>> get("clusters").name
+    'clusters'
+    """
+    name = _checks.one_of("experiment", name, available())
+    return importlib.import_module(f"{__name__}.{name}").EXPERIMENT

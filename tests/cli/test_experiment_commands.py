@@ -1,0 +1,139 @@
+"""``structot reproduce`` and ``structot demo``: resumable, self-contained, honest."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from command import MODULE, environment, refused, structot
+
+from structot import _report
+from structot.experiments import _records
+
+
+class Page(HTMLParser):
+    """Open tags, and every address the page refers to."""
+
+    EMPTY = ("meta", "img", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.addresses, self.ids = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.addresses += [values[name] for name in ("src", "href") if name in values]
+        self.ids += [values["id"]] if "id" in values else []
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def started(*words, cwd):
+    return subprocess.Popen(
+        [*MODULE, *map(str, words)],
+        cwd=cwd,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(tasks):
+    """Whole records; one that is being written has a name that starts with a dot."""
+    return [path for path in tasks.glob("*.npz") if not path.name.startswith(".")]
+
+
+def test_interrupted_resumed_finished_and_kept(tmp_path):
+    """The whole life of a folder of results."""
+    words = ("reproduce", "clusters", "--quick", "--out", "runs")
+    tasks = tmp_path / "runs" / "clusters" / "tasks"
+    process = started(*words, cwd=tmp_path)
+    until = time.monotonic() + 120
+    while not finished(tasks) and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
+    assert "what is finished is kept" in told
+    kept = {path.name: path.stat().st_mtime_ns for path in finished(tasks)}
+    assert kept
+    assert all(_records.load(tasks / name) is not None for name in kept)
+    assert not list(tmp_path.rglob("*.part*"))
+    assert not (tmp_path / "runs" / "clusters" / "results.json").exists()
+
+    answer = structot(*words, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert f"{len(kept)} kept from an earlier run" in answer.stderr
+    assert "\x1b" not in answer.stderr
+    assert {name: (tasks / name).stat().st_mtime_ns for name in kept} == kept
+    results = json.loads((tmp_path / "runs" / "clusters" / "results.json").read_text())
+    assert results["concentration"][0] == pytest.approx(1.0, abs=1e-3)
+    assert results["largest_gap"] <= 1e-4
+    report = tmp_path / "runs" / "report.html"
+    assert answer.stdout.strip() == f"wrote {report}"
+
+    page = Page(report.read_text())
+    assert page.open == []
+    outside = [a for a in page.addresses if not a.startswith(("data:image/png;base64,", "#"))]
+    assert outside == []
+    assert {a[1:] for a in page.addresses if a.startswith("#")} <= set(page.ids)
+    assert sum(a.startswith("data:") for a in page.addresses) == 2
+    assert "Certificates" in report.read_text()
+
+
+def test_unknown_names_and_wrong_numbers_are_refused(tmp_path):
+    assert refused(structot("reproduce", "cluster", cwd=tmp_path), "Did you mean 'clusters'")
+    assert refused(structot("reproduce", "clusters", "--jobs", 0, cwd=tmp_path), "--jobs")
+    assert refused(structot("reproduce", cwd=tmp_path), "NAME")
+    (tmp_path / "file").write_text("")
+    answer = structot("reproduce", "clusters", "--quick", "--out", "file", cwd=tmp_path)
+    assert refused(answer, "file", "folder")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file"]
+
+
+def test_smaller_settings_do_not_overwrite(tmp_path):
+    folder = tmp_path / "runs" / "clusters"
+    folder.mkdir(parents=True)
+    made = {"settings": {"seeds": 20, "quick": False}, "first_tasks": ["emd-19"]}
+    (folder / "run.json").write_text(json.dumps(made))
+    answer = structot("reproduce", "clusters", "--quick", "--out", "runs", cwd=tmp_path)
+    assert answer.returncode == 2
+    assert len(answer.stderr.strip().splitlines()) == 1
+    assert "seeds=20" in answer.stderr
+    assert "--force" in answer.stderr
+
+
+def test_markdown_becomes_markup_and_nothing_else():
+    text = (
+        "# Title\n\nA *b* **c** `d<e`\n\n| x | y |\n| --- | ---: |\n| 1 | <2> |\n\n- one\n- two\n"
+    )
+    made = _report.markdown_to_html(text)
+    assert "<h3>Title</h3>" in made
+    assert "<p>A <em>b</em> <strong>c</strong> <code>d&lt;e</code></p>" in made
+    assert re.search(r"<td>1</td><td class=right>&lt;2&gt;</td>", made)
+    assert "<ul><li>one</li><li>two</li></ul>" in made
+    assert "<pre>a\n\n*b*</pre>" in _report.markdown_to_html("```\na\n\n*b*\n```")
+    assert "snake_case_name" in _report.markdown_to_html("snake_case_name")
+    assert "3*4*5" in _report.markdown_to_html("3*4*5")
+
+
+def test_records_of_another_kind_do_not_break_the_report(tmp_path):
+    folder = tmp_path / "clusters"
+    _records.dump(folder / "tasks" / "a.npz", {"text": "no certificate", "x": np.ones(2)})
+    made = {"settings": {"quick": True}, "seconds": 1.0, "seconds_by_task": {"a": 1.0, "lost": 2.0}}
+    (folder / "run.json").write_text(json.dumps(made))
+    (folder / "report.md").write_text("Done.")
+    page = _report.write_html(tmp_path, ["clusters"]).read_text()
+    assert "<p>Done.</p>" in page
+    assert "Certificates" not in page
