@@ -15,6 +15,10 @@ MODULES = [
     "structot.solvers._entropic_kernels",
     "structot.solvers._newton_kernels",
     "structot.submodular._rank_kernels",
+    "structot.text._blocks",
+    "structot.text._kernels",
+    "structot.text._plans",
+    "structot.text._splitting",
     "structot.transport._flow",
     "structot.transport._kernels",
 ]

@@ -1,0 +1,13 @@
+"""Distances between sentences that know which words belong together.
+
+from structot.text import WordMover
+mover = WordMover(vectors)                  # gensim KeyedVectors, a mapping, (words, matrix)
+mover.distance("a dog runs", "a cat sleeps")
+"""
+
+from structot.text.explain import Explanation, PhrasePair
+from structot.text.phrases import Parsed, subtrees
+from structot.text.search import Neighbors
+from structot.text.word_mover import WordMover
+
+__all__ = ["Explanation", "Neighbors", "Parsed", "PhrasePair", "WordMover", "subtrees"]

@@ -1,0 +1,293 @@
+"""Why two sentences are near or far: which word goes where, and which phrases pay for it.
+
+Notation. P the plan, M the cost, f(P) = Σ_ij C_ij P_ij + Σ_kl f_kl(P) the value, with C = M for a
+fixed charge or plain WMD and C = 0 for a concave g; f_kl the share of a pair of phrases.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structot.concave.base import LINEAR
+from structot.result import Result
+from structot.solvers.solve import solve
+from structot.structures import Coverage, Groups, Modular
+from structot.text.batch import Sentence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from structot.text.word_mover import WordMover
+
+Array = np.ndarray
+
+_SEEN = 0.02  # of the largest mass: less is not drawn or listed
+
+
+@dataclass(frozen=True)
+class PhrasePair:
+    """Two phrases that exchange words: how much mass, and their share of the value."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    mass: float
+    contribution: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """value = Σ contributions: where the words of one sentence go in the other, and at what price.
+
+    Attributes
+    ----------
+    source, target
+        The words that were compared.
+    plan
+        P, shape (source words, target words): the share of the whole that goes from word to word.
+    cost
+        M, the distances between the vectors.
+    contributions
+        Shape of the plan, of sum ``result.value``: P M, and what phrases cost, divided among their
+        pairs of words in proportion to the mass moved (for a concave g: to P M).
+    phrases
+        The pairs of phrases that exchange words, the most expensive first.
+    distance
+        What `WordMover.distance` returns: the value, debiased if so chosen.
+    result
+        The answer of `structot.solve`: value, lower bound, gap, potentials, worst cost, in plain
+        units of the cost.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    plan: Array
+    cost: Array
+    contributions: Array
+    phrases: tuple[PhrasePair, ...]
+    distance: float
+    result: Result
+
+    def moves(self) -> list[tuple[str, str, float, float]]:
+        """(source word, target word, mass, contribution), the heaviest first."""
+        listed = []
+        for i, j in zip(*np.nonzero(self.plan > _SEEN * self.plan.max())):
+            mass, share = float(self.plan[i, j]), float(self.contributions[i, j])
+            listed.append((self.source[i], self.target[j], mass, share))
+        return sorted(listed, key=lambda move: -move[2])
+
+    def __repr__(self) -> str:
+        lines = [f"Explanation: distance {self.distance:.6g}, {self._certificate()}"]
+        lines += [
+            f"  {s} -> {t}  mass {mass:.3f}, pays {share:.4g}" for s, t, mass, share in self.moves()
+        ]
+        return "\n".join(lines)
+
+    def _certificate(self) -> str:
+        result = self.result
+        return (
+            f"value {result.value:.6g}, proved to be at least {result.lower_bound:.6g} "
+            f"(gap {max(result.gap, 0.0):.1e})"
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Both sentences as rows of words, joined by lines: width by mass, colour by distance.
+
+        Examples
+        --------
+        >>> from structot.text import WordMover
+        >>> mover = WordMover({"a": [0.0], "b": [1.0], "c": [5.0]})
+        >>> ax = mover.explain("a b c", "a c").plot()
+        >>> len(ax.texts)
+        5
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            width = max(4.0, 0.8 * max(len(self.source), len(self.target)))
+            ax = plt.subplots(figsize=(width, 2.6), layout="constrained")[1]
+        draw_alignment(self.source, self.target, self.plan, self.cost, ax)
+        ax.set_title(f"distance {self.distance:.4g}", fontsize="medium")
+        return ax
+
+    def to_html(self, n_phrases: int = 8) -> str:
+        """A table of the plan, shaded by mass, and one of the phrases that cost most."""
+        largest = float(self.plan.max())
+        head = "".join(f"<th>{html.escape(word)}</th>" for word in self.target)
+        body = []
+        for i, word in enumerate(self.source):
+            cells = "".join(self._cell(i, j, largest) for j in range(len(self.target)))
+            body.append(f"<tr><th>{html.escape(word)}</th>{cells}</tr>")
+        parts = [
+            f"<p>distance {self.distance:.6g}; {html.escape(self._certificate())}</p>",
+            f"<table><tr><th></th>{head}</tr>{''.join(body)}</table>",
+        ]
+        if self.phrases:
+            rows = "".join(
+                f"<tr><td>{html.escape(' '.join(p.source))}</td>"
+                f"<td>{html.escape(' '.join(p.target))}</td>"
+                f"<td>{p.mass:.3f}</td><td>{p.contribution:.4g}</td></tr>"
+                for p in self.phrases[:n_phrases]
+            )
+            names = "".join(f"<th>{name}</th>" for name in ("phrase", "phrase", "mass", "pays"))
+            parts.append(f"<table><tr>{names}</tr>{rows}</table>")
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def _cell(self, i: int, j: int, largest: float) -> str:
+        mass = float(self.plan[i, j])
+        tip = f"distance {self.cost[i, j]:.4g}, pays {self.contributions[i, j]:.4g}"
+        shade = f"background: rgba(0, 114, 178, {0.7 * mass / largest:.2f})"
+        text = f"{mass:.3f}" if mass > _SEEN * largest else ""
+        return f'<td style="{shade}" title="{tip}">{text}</td>'
+
+
+def draw_alignment(
+    source: Sequence[str], target: Sequence[str], plan: Array, cost: Array, ax: Axes
+) -> None:
+    """Two rows of words joined by lines: width by mass, colour by distance."""
+    from matplotlib.collections import LineCollection
+
+    places = [(np.arange(len(words)) + 0.5) / len(words) for words in (source, target)]
+    rows, columns = np.nonzero(plan > _SEEN * plan.max())
+    strength = plan[rows, columns] / plan.max()
+    segments = [[(x, 0.9), (y, 0.1)] for x, y in zip(places[0][rows], places[1][columns])]
+    lines = LineCollection(segments, linewidths=0.5 + 3.5 * strength, cmap="viridis_r")
+    lines.set_array(cost[rows, columns])
+    lines.set_clim(0.0, float(cost.max()) or 1.0)
+    ax.add_collection(lines)
+    for words, at, y, align in (
+        (source, places[0], 0.94, "bottom"),
+        (target, places[1], 0.06, "top"),
+    ):
+        for word, x in zip(words, at):
+            ax.text(x, y, word, ha="center", va=align)
+    ax.set(xlim=(0, 1), ylim=(-0.12, 1.12), xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.figure.colorbar(lines, ax=ax, label="distance of the words", shrink=0.8)
+
+
+def explain(mover: WordMover, s: Any, t: Any, tol: float = 1e-4) -> Explanation:
+    """Solve one pair with `structot.solve` and divide its value among words and phrases.
+
+    Examples
+    --------
+    >>> from structot.text import WordMover
+    >>> mover = WordMover({"a": [0.0], "b": [1.0], "c": [5.0]}, debias=False)
+    >>> why = explain(mover, "a b", "b c")
+    >>> bool(abs(why.contributions.sum() - why.result.value) < 1e-12)
+    True
+    """
+    source, target = mover.prepare(s), mover.prepare(t)
+    mover.report_unknown()
+    if source is None or target is None:
+        raise ValueError(f"there is nothing to explain: {s!r} or {t!r} has no known word.")
+    result, M = solve_sentences(mover, source, target, tol)
+    P = result.plan
+    own = mover.self_terms([source, target], tol)
+    model = mover.model
+    phrases: list[PhrasePair] = []
+    if model.kind == LINEAR:
+        shares = model.unit * P * M
+    else:
+        shares, phrases = _divide(mover, source, target, P, M)
+    return Explanation(
+        source.words,
+        target.words,
+        P,
+        M,
+        shares,
+        tuple(sorted(phrases, key=lambda pair: -pair.contribution)),
+        float(result.value - 0.5 * own.sum()),
+        result,
+    )
+
+
+def solve_sentences(mover: WordMover, s: Sentence, t: Sentence, tol: float) -> tuple[Result, Array]:
+    """The answer of `structot.solve` for two prepared sentences, and the cost."""
+    M = mover.cost(s, t)
+    if mover.is_plain:
+        return _scaled(solve(M, s.weights, t.weights, tol=tol), mover.model.unit), M
+    if mover.concave is None:
+        structure = Modular() + Coverage(s.phrases, t.phrases, price(mover, s, t))
+        return solve(M, s.weights, t.weights, structure=structure, tol=tol), M
+    if not M.any():
+        return solve(M, s.weights, t.weights, tol=tol), M
+    structure = Groups(s.phrases, t.phrases, mover.concave, equal_coverage=True)
+    result = solve(M / mover.unit, s.weights, t.weights, structure=structure, tol=tol)
+    return _scaled(result, mover.unit), M
+
+
+def price(mover: WordMover, s: Sentence, t: Sentence) -> float:
+    """β/n² in units of the cost, n² the mean number of blocks that hold a pair of words."""
+    members = [sum(len(phrase) for phrase in sentence.phrases) for sentence in (s, t)]
+    copies = members[0] / len(s.words) * members[1] / len(t.words)
+    return mover.charge * mover.unit / copies
+
+
+def _scaled(result: Result, unit: float) -> Result:
+    """The same answer with costs in another unit."""
+    if unit == 1.0:
+        return result
+    u, v = result.potentials
+    trace = replace(
+        result.trace, value=unit * result.trace.value, lower_bound=unit * result.trace.lower_bound
+    )
+    return replace(
+        result,
+        value=unit * result.value,
+        value_structured=unit * result.value_structured,
+        value_linear=unit * result.value_linear,
+        lower_bound=unit * result.lower_bound,
+        potentials=(unit * u, unit * v),
+        worst_cost=unit * result.worst_cost,
+        trace=trace,
+    )
+
+
+def _divide(
+    mover: WordMover, s: Sentence, t: Sentence, P: Array, M: Array
+) -> tuple[Array, list[PhrasePair]]:
+    """What every pair of words pays, and every pair of phrases."""
+    fixed = mover.concave is None
+    count = np.outer(_coverage(s), _coverage(t))
+    shares = P * M if fixed else np.zeros(P.shape)
+    found = []
+    for U in s.phrases:
+        for V in t.phrases:
+            block = np.ix_(U, V)
+            mass = P[block]
+            if not mass.any():
+                continue
+            if fixed:
+                pays, basis = price(mover, s, t) * float(mass.max()), mass
+            else:
+                w = M[block] / count[block] / mover.unit
+                pays, basis = (
+                    mover.unit * _extension(mover.concave, w.ravel(), mass.ravel()),
+                    mass * w,
+                )
+            if pays > 0:
+                shares[block] += pays * basis / basis.sum()
+            names = (tuple(s.words[i] for i in U), tuple(t.words[j] for j in V))
+            found.append(PhrasePair(*names, float(mass.sum()), pays))
+    return shares, found
+
+
+def _coverage(sentence: Sentence) -> Array:
+    """In how many phrases each word is."""
+    return np.bincount(np.concatenate(sentence.phrases), minlength=len(sentence.words))
+
+
+def _extension(g: Any, w: Array, x: Array) -> float:
+    """Σ x_(k) (g(W_k) - g(W_k-1)) along x sorted downwards."""
+    order = np.argsort(-x, kind="stable")
+    total = np.cumsum(w[order])
+    return float(x[order] @ np.diff(g(total), prepend=0.0))

@@ -1,0 +1,105 @@
+"""The experiment on sentences, run whole on a tiny corpus with an order that matters."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from structot.datasets import sick as sick_function
+from structot.experiments import _sentence_report as report
+from structot.experiments import _sentence_tasks as work
+from structot.experiments._runner import Settings, run
+from structot.experiments.sentences import EXPERIMENT
+from structot.text import Parsed, WordMover
+
+WORDS = [f"w{k}" for k in range(60)]
+
+
+def write_corpus(folder, pairs_per_split=70):
+    """Pairs that differ in as many words as their score says."""
+    rng = np.random.default_rng(0)
+    header = "split\tpair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    lines, parses = [header], []
+    for split in ("train", "test"):
+        for number in range(pairs_per_split):
+            A = [WORDS[k] for k in rng.integers(0, 60, rng.integers(4, 8))]
+            changed = int(rng.integers(0, 4))
+            B = list(A)
+            for place in rng.choice(len(A), changed, replace=False):
+                B[place] = WORDS[rng.integers(0, 60)]
+            row = (split, number, " ".join(A), " ".join(B), 5.0 - changed, "NEUTRAL")
+            lines.append("\t".join(map(str, row)))
+            entry = {"split": split, "pair_ID": number}
+            for name, tokens in (("A", A), ("B", B)):
+                entry[name] = {"tokens": tokens, "heads": list(range(len(tokens)))}
+            parses.append(json.dumps(entry))
+    for name, text in (("sick.tsv.gz", lines), ("sick_parses.jsonl.gz", parses)):
+        with gzip.open(folder / name, "wt", encoding="utf-8") as file:
+            file.write("\n".join(text) + "\n")
+    vectors = rng.normal(size=(60, 5)).astype(np.float32)
+    np.savez(folder / "glove840b_300d_sick.npz", words=np.array(WORDS), vectors=vectors)
+    appendix = sorted({w.lower() for text in work.APPENDIX.values() for w in text.split()})
+    vectors = rng.normal(size=(len(appendix), 5)).astype(np.float32)
+    np.savez(folder / "word_vectors.npz", words=np.array(appendix), vectors=vectors)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    write_corpus(tmp_path)
+    module = __import__(sick_function.__module__, fromlist=["check_sha256"])
+    monkeypatch.setattr(module, "check_sha256", lambda path, expected: path)
+    work.load.cache_clear()
+    yield tmp_path
+    work.load.cache_clear()
+
+
+def test_the_whole_experiment_on_a_tiny_corpus(folder, monkeypatch):
+    monkeypatch.setattr(report, "RESAMPLES", 20)
+    settings = Settings(data=folder, quick=True, seeds=2)
+    result = run(EXPERIMENT, folder / "out", settings, progress=False).results
+    assert result["order"]["wmd"]["test"]["mean"] == 0.5  # order is invisible to it
+    assert result["order"]["ngrams"]["test"]["mean"] > 0.8
+    assert result["whole"]["plain WMD"]["spearman"] > 0.8  # the score is the number of changes
+    assert len(result["draws"]["charge"]["mse"]["values"]) == 2
+    assert (folder / "out" / "sentences" / "report.md").read_text().count("|") > 50
+    for stem in ("scatter", "order", "alignment"):
+        assert (folder / "out" / "sentences" / f"sentences_{stem}.png").stat().st_size > 5000
+    # Nothing is left to do, and the report is made from the files alone.
+    assert run(EXPERIMENT, folder / "out", settings, progress=False).results == result
+
+
+def test_kernel_regression_interpolates_and_leaves_out():
+    d = np.array([0.0, 1.0, 2.0, 10.0])
+    y = np.array([1.0, 2.0, 3.0, 7.0])
+    np.testing.assert_allclose(work.smooth(d, y, d, 0.05), y)
+    left_out = work.smooth(d, y, d, 0.05, leave_out=True)
+    assert left_out.tolist() == [2.0, 1.0, 2.0, 3.0]  # the nearest other point
+    assert work.smooth(d, np.full(4, 3.0), np.array([5.0]), 1.0) == pytest.approx(3.0)
+
+
+def test_spearman_and_its_difference():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=200)
+    d = -y + 0.1 * rng.normal(size=200)
+    assert report.spearman(-d, y) > 0.95
+    found = report.difference(d, rng.normal(size=200), y)
+    assert 0.5 < found["low"] <= found["mean"] <= found["high"]
+    same = report.difference(d, d, y)
+    assert (same["low"], same["mean"], same["high"]) == (0.0, 0.0, 0.0)
+
+
+def test_shuffled_windows_cover_every_word_equally_and_repeat_themselves():
+    words = WORDS[:7]
+    windows = work.windows_of_shuffled(words, 3)
+    assert (np.bincount(np.concatenate(windows)) == 3).all()
+    again = work.windows_of_shuffled(list(words), 3)
+    assert all((x == y).all() for x, y in zip(windows, again))
+
+
+def test_the_positional_baseline_is_plain_wmd_at_price_zero():
+    vectors = (WORDS, np.random.default_rng(1).normal(size=(60, 4)))
+    left = [Parsed(WORDS[:4], [0, 1, 2, 3])]
+    right = [Parsed(WORDS[3:9], [0, 1, 2, 3, 4, 5])]
+    _, d = work._positional(0.0, vectors, left, right)
+    assert d[0] == pytest.approx(WordMover(vectors, groups=None).distance(left[0], right[0]))

@@ -1,0 +1,106 @@
+"""Explanations add up to the value; the nearest sentences are those of solving every pair."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import structot as sot
+from structot.text import WordMover
+
+WORDS = [f"w{k}" for k in range(40)]
+rng = np.random.default_rng(5)
+VECTORS = (WORDS, rng.normal(size=(40, 8)))
+CASES = {
+    "charge": {},
+    "plain": {"groups": None},
+    "sqrt": {"concave": sot.concave.Sqrt()},
+    "linear": {"concave": sot.concave.PiecewiseLinear([], [2.0])},
+    "trigrams": {"ngram": 3, "charge": 1.0, "debias": False},
+}
+
+
+def sentence(size, generator=rng):
+    return [WORDS[k] for k in generator.integers(0, 40, size)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_contributions_add_up_and_the_certificate_holds(case):
+    generator = np.random.default_rng(1)
+    s, t = sentence(5, generator), sentence(6, generator)
+    mover = WordMover(VECTORS, **CASES[case])
+    why = mover.explain(s, t, tol=1e-5)
+    value = why.result.value
+    assert why.contributions.sum() == pytest.approx(value, abs=1e-10)
+    assert (why.contributions >= 0).all()
+    assert why.result.lower_bound <= value
+    assert why.result.converged
+    assert why.distance == pytest.approx(mover.distance(s, t, tol=1e-5), rel=1e-4)
+    assert why.source == tuple(s)
+    np.testing.assert_allclose(why.plan.sum(1), np.full(5, 0.2), atol=1e-12)
+    phrases = sum(pair.contribution for pair in why.phrases)
+    if case in ("charge", "trigrams"):
+        assert phrases == pytest.approx(value - (why.plan * why.cost).sum(), abs=1e-10)
+    if case == "sqrt":
+        assert phrases == pytest.approx(value, abs=1e-10)
+    assert [p.contribution for p in why.phrases] == sorted(
+        (p.contribution for p in why.phrases), reverse=True
+    )
+
+
+def test_the_certificate_can_be_verified_from_scratch():
+    mover = WordMover(VECTORS, debias=False)
+    s, t = mover.prepare(sentence(4)), mover.prepare(sentence(5))
+    why = mover.explain(list(s.words), list(t.words))
+    structure = sot.Modular() + sot.Coverage(s.phrases, t.phrases, 0.4 * mover.unit / 4)
+    check = sot.certificate.verify(why.cost, s.weights, t.weights, structure, why.result)
+    assert check.holds()
+
+
+def test_shown_as_text_table_and_picture():
+    vectors = {"<b>": [0.0], "a": [1.0], "c": [4.0]}
+    why = WordMover(vectors, tokenizer=str.split).explain("<b> a c", "a c c")
+    assert "&lt;b&gt;" in why.to_html()
+    assert "<b>" not in why.to_html()
+    assert why.to_html() == why._repr_html_()
+    assert "distance" in repr(why)
+    assert "->" in repr(why)
+    assert sum(move[2] for move in why.moves()) == pytest.approx(1.0)
+    ax = why.plot()
+    assert [text.get_text() for text in ax.texts] == ["<b>", "a", "c", "a", "c", "c"]
+    assert len(ax.collections[0].get_segments()) == len(why.moves())
+    plt.close(ax.figure)
+
+
+def test_nothing_to_explain():
+    mover = WordMover(VECTORS, on_empty="nan")
+    with pytest.raises(ValueError, match="nothing to explain"):
+        mover.explain("w1 w2", [])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nearest_is_brute_force_and_skips_pairs(case):
+    generator = np.random.default_rng(2)
+    corpus = [sentence(generator.integers(2, 8), generator) for _ in range(60)]
+    query = corpus[7][:-1] + ["w3"]
+    mover = WordMover(VECTORS, **CASES[case])
+    found = mover.nearest(query, corpus, k=4)
+    every = mover.pairwise([query], corpus)[0]
+    expected = np.argsort(every, kind="stable")[:4]
+    assert found.indices.tolist() == expected.tolist()
+    assert found.distances.tolist() == every[expected].tolist()
+    assert found.n_solved <= 60
+    if case != "sqrt":  # there the bound is weak
+        assert found.n_solved < 60
+
+
+def test_nearest_with_ties_empty_sentences_and_few_sentences():
+    mover = WordMover(VECTORS, on_empty="nan")
+    corpus = ["w1 w2", "", "w1 w2", "w5 w6 w7"]
+    found = mover.nearest("w1 w2", corpus, k=10)
+    assert found.indices.tolist() == [0, 2, 3]
+    assert found.distances[0] == 0.0
+    assert mover.nearest("w1", [""], k=1).indices.size == 0
+    with pytest.raises(ValueError, match="query"):
+        mover.nearest("", corpus)
+    custom = WordMover(VECTORS, concave=lambda x: np.log1p(x))
+    assert custom.nearest("w1 w2", ["w3 w4", "w1 w2"], k=1).indices.tolist() == [1]

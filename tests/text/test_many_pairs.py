@@ -1,0 +1,106 @@
+"""Many pairs: threads, processes and a cluster that loses a worker give the same bits."""
+
+import io
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from structot.text import WordMover, batch
+
+WORDS = [f"w{k}" for k in range(50)]
+
+
+def corpus(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return [[WORDS[k] for k in rng.integers(0, 50, rng.integers(3, 9))] for _ in range(count)]
+
+
+@pytest.fixture
+def mover():
+    return WordMover((WORDS, np.random.default_rng(1).normal(size=(50, 10))))
+
+
+def test_joblib_gives_the_bits_of_one_process(mover, monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    X = corpus(18)
+    alone = mover.pairwise(X, X[:9])
+    monkeypatch.setattr(batch, "_CHUNK", 40)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert (mover.pairwise(X, X[:9]) == alone).all()
+    with joblib.parallel_config(backend="threading"):
+        assert (mover.pairwise(X, X[:9], n_jobs=2) == alone).all()
+
+
+def test_progress_is_silent_without_a_terminal(mover, capfd):
+    mover.pairwise(corpus(5), progress=True)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_on_a_terminal_counts_the_pairs(mover, monkeypatch):
+    pytest.importorskip("rich")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    mover.pairwise(corpus(5), progress=True)
+    assert "sentence pairs" in screen.getvalue()
+
+
+def test_workers_need_joblib(mover, monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "joblib":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(batch, "_CHUNK", 4)
+    X = corpus(4)
+    assert mover.pairwise(X, n_jobs=1).shape == (4, 4)
+    with pytest.raises(ImportError, match=r"structot\[text\]"):
+        mover.pairwise(X, n_jobs=2)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_loses_a_worker_completes_the_matrix(mover, monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(batch, "_CHUNK", 25)
+    X = corpus(40)
+    alone = mover.pairwise(X)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        victim, pid = next(iter(client.run(os.getpid).items()))
+        finished, killed_in_the_middle = threading.Event(), threading.Event()
+
+        def kill():
+            # As soon as the victim has results that would be lost with it.
+            for _ in range(3000):
+                if client.has_what(workers=[victim])[victim]:
+                    if not finished.is_set():
+                        killed_in_the_middle.set()
+                    break
+                time.sleep(0.005)
+            os.kill(pid, 9)
+
+        killer = threading.Thread(target=kill)
+        with joblib.parallel_config(backend="dask"):
+            killer.start()
+            spread = mover.pairwise(X)
+            finished.set()
+        killer.join()
+        assert killed_in_the_middle.is_set()
+    assert (spread == alone).all()
