@@ -6,6 +6,7 @@ import pytest
 
 import structot as sot
 from structot.datasets.synthetic import clusters
+from structot.solvers import newton
 
 c = sot.concave
 
@@ -201,3 +202,32 @@ def test_warm_start_needs_a_third_of_the_iterations(data, alpha):
     warm = check(changed, structure, init=first)
     assert warm.n_iter <= cold.n_iter / 3
     assert warm.value == pytest.approx(cold.value, rel=2e-6)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "random, some zero"])
+def test_plans_by_exact_transport_of_what_moves_alone(monkeypatch, weights):
+    """They have the right marginals, and lead to the same certified answer."""
+    data = clusters(90, 80, n_classes=3, seed=5)
+    rng = np.random.default_rng(2)
+    a, b = (np.full(k, 1 / k) for k in data.cost.shape)
+    if weights != "uniform":
+        a, b = (rng.dirichlet(np.ones(k)) * (np.arange(k) > 2) for k in data.cost.shape)
+        b *= a.sum() / b.sum()
+    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(7000.0))
+    plain = check(data.cost, structure, a, b)
+    made = []
+    by_transport = newton._Certifier._by_transport
+
+    def remember(self):
+        made.append(by_transport(self))
+        return made[-1]
+
+    monkeypatch.setattr(newton._Certifier, "_by_transport", remember)
+    monkeypatch.setattr(newton, "_TRANSPORT", 0)
+    result = check(data.cost, structure, a, b)
+    assert result.value == pytest.approx(plain.value, rel=2e-6)
+    assert made
+    for P in made:
+        assert (P >= 0).all()
+        assert P.sum(1) == pytest.approx(a, abs=1e-14)
+        assert P.sum(0) == pytest.approx(b, abs=1e-14)

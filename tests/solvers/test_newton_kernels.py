@@ -9,7 +9,8 @@ import structot as sot
 from structot.problem import Problem
 from structot.solvers import _newton_kernels as kernels
 from structot.solvers import _proximal
-from structot.solvers._proximal import ProximalDual, _solve_upper
+from structot.solvers._hessian import GroupedHessian
+from structot.solvers._proximal import ProximalDual
 from structot.transport import c_transform, round_plan
 
 c = sot.concave
@@ -58,6 +59,42 @@ def counts(inner):
     return rows
 
 
+def hessian(inner, fill):
+    """The symmetric matrix behind the parts of a GroupedHessian that ``fill`` has added to."""
+    H = GroupedHessian(inner.layer)
+    H.clear()
+    fill(H.parts)
+    side, other = inner.n, inner.m
+    if H.flipped:
+        side, other = other, side
+    D = np.zeros((side, side))
+    for k in range(H.bounds.size - 1):
+        group = slice(H.bounds[k], H.bounds[k + 1])
+        D[group, group] = H.D[H.corner[k] : H.corner[k + 1]].reshape(D[group, group].shape)
+    upper = np.block([[D, H.C], [np.zeros((other, side)), H.E]])
+    full = np.triu(upper) + np.triu(upper, 1).T
+    first = H.order + (inner.n if H.flipped else 0)
+    second = np.arange(other) + (0 if H.flipped else inner.n)
+    place = np.concatenate([first, second])
+    out = np.empty_like(full)
+    out[np.ix_(place, place)] = full
+    return out
+
+
+def of_pools(inner, G, theta):
+    return hessian(
+        inner, lambda parts: kernels.add_pools(G.indptr, G.indices, G.data, theta, inner.n, parts)
+    )
+
+
+def of_singles(inner, active, factor):
+    F = inner.layer
+    return hessian(
+        inner,
+        lambda parts: kernels.add_singles(F.row, F.col, F.w, inner.X, active, factor, parts),
+    )
+
+
 def test_phi_is_the_minimum_it_claims(dual):
     """φ = f(X) + <C, X> + ρ/2 Σ w (X - Y)² - <z, X> + a·p + b·q at its X, and no less nearby."""
     F, problem = dual.layer, dual.problem
@@ -70,6 +107,7 @@ def test_phi_is_the_minimum_it_claims(dual):
         return price + term + problem.a @ p + problem.b @ q
 
     assert dual.value.phi == pytest.approx(lagrangian(dual.X), rel=1e-12)
+    assert dual.value.cost == pytest.approx(problem.function.extension(F.scatter(dual.X)))
     rng = np.random.default_rng(0)
     for _ in range(20):
         other = np.maximum(dual.X + 0.02 * rng.normal(size=dual.X.size), 0)
@@ -92,33 +130,24 @@ def test_pool_matrix_and_dense_hessian(dual):
     G = dual.pool_matrix()
     assert G.sparse(11).toarray() == pytest.approx(np.array([one for one, _ in expected]))
     assert 1 / (dual.rho * G.theta) == pytest.approx([weight for _, weight in expected])
-    H = np.zeros((11, 11))
-    kernels.add_pools(G.indptr, G.indices, G.data, G.theta, H)
     full = sum(np.outer(one, one) / (dual.rho * weight) for one, weight in expected)
-    assert H == pytest.approx(np.triu(full))
+    assert of_pools(dual, G, G.theta) == pytest.approx(full)
 
 
 def test_singles_dominate_pools(dual):
     """H of merged pools <= H of edges that move alone, by Cauchy and Schwarz."""
-    F = dual.layer
     G = dual.pool_matrix()
-    pools, alone, everything = np.zeros((3, 11, 11))
-    kernels.add_pools(G.indptr, G.indices, G.data, G.theta, pools)
-    kernels.add_singles(F.row, F.col, F.w, dual.X, True, 1 / dual.rho, 6, alone)
-    kernels.add_singles(F.row, F.col, F.w, dual.X, False, 1 / dual.rho, 6, everything)
-    whole = [H + np.triu(H, 1).T for H in (pools, alone, everything)]
-    for low, high in itertools.pairwise(whole):
+    pools = of_pools(dual, G, G.theta)
+    alone, everything = (of_singles(dual, active, 1 / dual.rho) for active in (True, False))
+    for low, high in itertools.pairwise((pools, alone, everything)):
         assert np.linalg.eigvalsh(high - low).min() > -1e-12
     assert np.diag(everything) == pytest.approx(dual.full_diagonal / dual.rho)
 
 
 def test_direction_solves_the_mixed_model(dual, monkeypatch):
     G = dual.pool_matrix()
-    F = dual.layer
-    H = np.zeros((11, 11))
-    kernels.add_pools(G.indptr, G.indices, G.data, 0.9 * G.theta, H)
-    kernels.add_singles(F.row, F.col, F.w, dual.X, False, 0.1 / dual.rho, 6, H)
-    H = H + np.triu(H, 1).T + 1e-10 * np.diag(dual.full_diagonal) / dual.rho
+    H = of_pools(dual, G, 0.9 * G.theta) + of_singles(dual, False, 0.1 / dual.rho)
+    H += 1e-10 * np.diag(dual.full_diagonal) / dual.rho
     d = dual.direction(G, dual.value.gradient, 0.1, active=False)
     assert H @ d == pytest.approx(dual.value.gradient, abs=1e-9)
     monkeypatch.setattr(_proximal, "_DENSE", 0)
@@ -126,15 +155,18 @@ def test_direction_solves_the_mixed_model(dual, monkeypatch):
     assert rough @ dual.value.gradient > 0  # a direction of ascent, of another damped model
 
 
-@pytest.mark.parametrize("alone", [None, "columns", "rows"])
-def test_solve_upper(alone):
-    rng = np.random.default_rng(0)
-    A = rng.random((9, 9))
-    H = A @ A.T + 9 * np.eye(9)
-    side = {"columns": slice(4, 9), "rows": slice(0, 4), None: slice(0, 0)}[alone]
-    H[side, side] = np.diag(np.diag(H)[side])
-    x = rng.normal(size=9)
-    assert H @ _solve_upper(np.triu(H), x, 4, alone) == pytest.approx(x, abs=1e-12)
+def test_joined_part_is_what_large_pools_carry(dual):
+    """X cut off at the level of the largest value that enough edges of a block share, else 0."""
+    F, s = dual.layer, dual.pools
+    X = dual.X.copy()
+    for least in (1, 2, 3, X.size + 1):
+        part = dual.joined_part(least).copy()
+        for b in range(F.start.size - 1):
+            block = slice(F.start[b], F.start[b + 1])
+            values, times = np.unique(X[block][X[block] > 0], return_counts=True)
+            level = values[times >= least].max(initial=0.0)
+            assert part[block] == pytest.approx(np.minimum(X[block], level))
+    assert s.X == pytest.approx(X)
 
 
 def test_repair_meets_the_marginals_where_nothing_is_cut(dual):

@@ -23,10 +23,11 @@ def shift_point(first, last, start, row, col, w, Y, C, p, q, rho, V):
 
 @njit(cache=True, nogil=True)
 def marginals(first, last, start, row, col, w, Y, order, pool, pools, X, n, m):
-    """Row sums, column sums, Σ w X² and Σ |X - Y| over the edges of some blocks."""
+    """Row sums, column sums, Σ w X², Σ w X Y and Σ |X - Y| over the edges of some blocks."""
     rows = np.zeros(n)
     cols = np.zeros(m)
     square = 0.0
+    cross = 0.0
     moved = 0.0
     for e in range(start[first], start[last]):
         moved += Y[e]
@@ -40,8 +41,9 @@ def marginals(first, last, start, row, col, w, Y, order, pool, pools, X, n, m):
             rows[row[e]] += x
             cols[col[e]] += x
             square += w[e] * x * x
+            cross += w[e] * x * Y[e]
             moved += abs(x - Y[e]) - Y[e]
-    return rows, cols, square, moved
+    return rows, cols, square, cross, moved
 
 
 @njit(cache=True, nogil=True)
@@ -94,32 +96,56 @@ def pool_matrix(start, row, col, w, order, pool, pools, n, m, indptr, indices, d
 
 
 @njit(cache=True, nogil=True)
-def add_pools(indptr, indices, data, theta, H):
-    """H += Σ_B theta_B c_B c_Bᵀ, upper triangle."""
+def _add_edge(i, j, x, parts):
+    """H += x (e_i + e_j)(e_i + e_j)ᵀ for row i and column j; parts as in `GroupedHessian`."""
+    flipped, place, group, bounds, corner, D, C, E = parts
+    if flipped:
+        i, j = j, i
+    i = place[i]
+    k = group[i]
+    first, size = bounds[k], bounds[k + 1] - bounds[k]
+    D[corner[k] + (i - first) * (size + 1)] += x
+    C[i, j] += x
+    E[j, j] += x
+
+
+@njit(cache=True, nogil=True)
+def add_pools(indptr, indices, data, theta, n, parts):
+    """H += Σ_B theta_B c_B c_Bᵀ; of D and E the upper triangle."""
+    flipped, place, group, bounds, corner, D, C, E = parts
     for t in range(theta.size):
         for k in range(indptr[t], indptr[t + 1]):
             i = indices[k]
             x = theta[t] * data[k]
-            for r in range(indptr[t], indptr[t + 1]):
-                j = indices[r]
-                if j >= i:
-                    H[i, j] += x * data[r]
+            if (i >= n) != flipped:
+                i = i - n if i >= n else i
+                for r in range(indptr[t], indptr[t + 1]):
+                    j = indices[r]
+                    if (j >= n) != flipped:
+                        j = j - n if j >= n else j
+                        if j >= i:
+                            E[i, j] += x * data[r]
+            else:
+                i = place[i - n if i >= n else i]
+                g = group[i]
+                first, size = bounds[g], bounds[g + 1] - bounds[g]
+                row = corner[g] + (i - first) * size - first
+                for r in range(indptr[t], indptr[t + 1]):
+                    j = indices[r]
+                    if (j >= n) != flipped:
+                        C[i, j - n if j >= n else j] += x * data[r]
+                    else:
+                        j = place[j - n if j >= n else j]
+                        if j >= i:
+                            D[row + j] += x * data[r]
 
 
 @njit(cache=True, nogil=True)
-def add_singles(row, col, w, X, active, factor, n, H):
-    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over all edges, or those with X > 0 only.
-
-    Upper triangle; rows come before columns, so that (i, n + j) is in it.
-    """
+def add_singles(row, col, w, X, active, factor, parts):
+    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over all edges, or those with X > 0 only."""
     for e in range(row.size):
-        if active and X[e] <= 0.0:
-            continue
-        i, j = row[e], n + col[e]
-        x = factor / w[e]
-        H[i, i] += x
-        H[j, j] += x
-        H[i, j] += x
+        if not active or X[e] > 0.0:
+            _add_edge(row[e], col[e], factor / w[e], parts)
 
 
 @njit(cache=True, nogil=True)
@@ -143,6 +169,30 @@ def repair(start, row, col, w, order, pool, pools, X, d, n, share, rho, level, o
                 out[e] = max(0.0, X[e] + (1.0 - share) * level[t] + share * alone)
             t += 1
             low = high
+
+
+@njit(cache=True, nogil=True)
+def joined_part(start, order, pool, pools, X, least, out):
+    """out = X cut off at the level of the largest pool value that ``least`` edges of a block share.
+
+    0 in blocks without such a pool: what is left of X lies on edges that move alone, or nearly so.
+    """
+    for e in range(X.size):
+        out[e] = 0.0
+    for b in range(start.size - 1):
+        s = start[b]
+        low = 0
+        level = 0.0
+        for r in range(pools[b]):
+            high = pool[s + r]
+            if high - low >= least:
+                level = X[s + order[s + low]]
+                break
+            low = high
+        if level > 0.0:
+            for k in range(pool[s + pools[b] - 1]):
+                e = s + order[s + k]
+                out[e] = min(X[e], level)
 
 
 @njit(cache=True, nogil=True)

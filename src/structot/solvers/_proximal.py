@@ -22,6 +22,7 @@ from structot._parallel import over_blocks
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
 from structot.solvers import _newton_kernels as kernels
+from structot.solvers._hessian import GroupedHessian
 
 Array = np.ndarray
 
@@ -36,11 +37,12 @@ _POLISHING_PAYS = 0.08
 
 @dataclass(frozen=True)
 class Value:
-    """φ and its gradient at some (p, q), and how far X is from Y (L1)."""
+    """φ and its gradient at some (p, q), how far X is from Y (L1), and what X costs."""
 
     phi: float
     gradient: Array
     moved: float
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,7 @@ class ProximalDual:
         )
         self.full_diagonal[self.full_diagonal == 0] = inverse.mean()
 
-        self._hessian: Array | None = None
-        self._alone = _alone_side(layer)
+        self._hessian: GroupedHessian | None = None
 
     @property
     def X(self) -> Array:
@@ -111,9 +112,12 @@ class ProximalDual:
                 *(pools.order, pools.pool, pools.pools, pools.X, self.n, self.m),
             ),
         )
-        rows, cols, square, moved = (sum(x) for x in zip(*parts, strict=True))
+        rows, cols, square, cross, moved = (sum(x) for x in zip(*parts, strict=True))
+        # f(X) + <C, X> = <K + C, X> with K = ρ w (V - X), and ρ w V = ρ w Y + z - C.
+        cost = rows @ p + cols @ q + self.rho * (cross - square)
         phi = self.a @ p + self.b @ q + 0.5 * self.rho * (self._square - square)
-        return Value(float(phi), np.concatenate([self.a - rows, self.b - cols]), float(moved))
+        gradient = np.concatenate([self.a - rows, self.b - cols])
+        return Value(float(phi), gradient, float(moved), float(cost))
 
     def _prox(
         self,
@@ -157,14 +161,15 @@ class ProximalDual:
             return self._conjugate_gradients(G, gradient, share, ridge)
         F = self.layer
         if self._hessian is None:
-            self._hessian = np.empty((ridge.size, ridge.size))
+            self._hessian = GroupedHessian(F)
         H = self._hessian
-        H.fill(0.0)
-        kernels.add_pools(G.indptr, G.indices, G.data, (1.0 - share) * G.theta, H)
-        kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, self.n, H)
-        H.ravel()[:: ridge.size + 1] += ridge
+        H.clear()
+        theta = (1.0 - share) * G.theta
+        kernels.add_pools(G.indptr, G.indices, G.data, theta, self.n, H.parts)
+        kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, H.parts)
+        H.add_diagonal(ridge)
         try:
-            return _solve_upper(H, gradient, self.n, self._alone)
+            return H.solve(gradient)
         except scipy.linalg.LinAlgError:
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
             return gradient * self.rho / self.full_diagonal
@@ -204,6 +209,13 @@ class ProximalDual:
         )
         return out
 
+    def joined_part(self, least: int) -> Array:
+        """The part of X that pools of at least so many edges carry, in edge order."""
+        s = self.pools
+        out = self.V  # free until the next evaluation
+        kernels.joined_part(self.layer.start, s.order, s.pool, s.pools, s.X, least, out)
+        return out
+
     def proved_potentials(
         self, p: Array, q: Array, pools: Pools, ceiling: float, rounds: int
     ) -> tuple[Array, Array, float]:
@@ -237,46 +249,3 @@ class ProximalDual:
         # Points without edges get potential 0.
         u, v = (np.where(np.isfinite(x), x, 0.0) for x in (u, v))
         return u, v, float(self.a @ u + self.b @ v)
-
-
-def _alone_side(layer: Blocks) -> str | None:
-    """The side on which every point is its own group, if there is one.
-
-    No pool then joins two points of that side, and its part of the Hessian is diagonal.
-    """
-    firsts = layer.start[:-1]
-    joined = layer.table.outer > 0  # edges of no cost form a block, but no pools
-    for side, index in (("columns", layer.col), ("rows", layer.row)):
-        if np.all(
-            (np.minimum.reduceat(index, firsts) == np.maximum.reduceat(index, firsts)) | ~joined
-        ):
-            return side
-    return None
-
-
-def _solve_upper(H: Array, x: Array, n: int, alone: str | None) -> Array:
-    """H d = x from the upper triangle of H, which is overwritten.
-
-    With one side diagonal only the Schur complement of the other is factorised. Transposed, an
-    upper triangle is the lower one of a Fortran array: LAPACK makes no copy.
-    """
-    options = {"overwrite_a": True, "check_finite": False}
-    if alone is None:
-        factor = scipy.linalg.cho_factor(H.T, lower=True, **options)
-        return scipy.linalg.cho_solve(factor, x, check_finite=False)
-    rows, cols = slice(None, n), slice(n, None)
-    keep, drop = (rows, cols) if alone == "columns" else (cols, rows)
-    coupling = H[rows, cols] if alone == "columns" else H[rows, cols].T
-    diagonal = H.diagonal()[drop]
-    root = coupling / np.sqrt(diagonal)
-    # The symmetric product takes half the time of the general one.
-    S = scipy.linalg.blas.dsyrk(
-        -1.0, root.T, beta=1.0, c=H[keep, keep].T, trans=1, lower=1, overwrite_c=0
-    )
-    y = np.empty_like(x)
-    factor = scipy.linalg.cho_factor(S, lower=True, **options)
-    y[keep] = scipy.linalg.cho_solve(
-        factor, x[keep] - coupling @ (x[drop] / diagonal), check_finite=False
-    )
-    y[drop] = (x[drop] - coupling.T @ y[keep]) / diagonal
-    return y

@@ -24,7 +24,7 @@ from structot.solvers._start import Start
 from structot.solvers.base import Solver
 from structot.solvers.entropic import entropic_objection, entropic_steps
 from structot.submodular.base import inner as inner_product
-from structot.transport import round_plan
+from structot.transport import emd, round_plan
 
 Array = np.ndarray
 
@@ -36,8 +36,14 @@ _STALL = 12
 _PATIENCE = 1000
 # A certificate costs about two Newton steps: at first one is made after each, later after so many.
 _CERTIFY_EVERY = 6
+# The part of the gap from which on its rounding is what holds a plan back.
+_LOST = 0.6
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
+# Edges that share a value in a pool to count as moving together (see _Certifier._by_transport).
+_JOINED = 30
+# Pairs from which on exact transport may pay; a small problem is solved sooner than it.
+_TRANSPORT = 100_000
 # Rounds of polishing of a bound, when the gap falls quickly and when it does not.
 _ROUNDS = 0, 12
 
@@ -121,6 +127,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
         pace.rho /= 8  # near the answer long outer steps pay
     elif start.plan is None and start.potentials is None:
         start = coarse_start(problem)
+        certify.separate = start.plan is None and _transport_pays(problem, inner.layer)
         pace.rho /= 5 if start.plan is not None else 1
     p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
     plan = problem.independent if start.plan is None else start.plan
@@ -151,6 +158,13 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             yield None
         pace.adapt(steps, solved)
         inner.recentre(pace.rho)
+
+
+def _transport_pays(problem: Problem, layer: Blocks) -> bool:
+    """Whether exact transport costs no more than some Newton steps: large groups, many pairs."""
+    n, m = problem.shape
+    few = layer.start.size - 1 <= max(n, m)
+    return few and n * m >= _TRANSPORT and problem.function.allowed is None
 
 
 def _typical_slope(problem: Problem, inner: ProximalDual) -> float:
@@ -194,6 +208,9 @@ class _Certifier:
         self.projection = Pools.empty(edges, blocks, X=inner.V)
         self.best_value, self.best_bound = np.inf, -np.inf
         self.rounds = _ROUNDS[0]
+        # Whether F is nearly modular, so that most edges move alone; the gap of the last plan made
+        # from that; the part of the gap that rounding made.
+        self.separate, self._transported, self.lost = False, np.inf, 0.0
 
     @property
     def gap(self) -> float:
@@ -206,12 +223,37 @@ class _Certifier:
         P = inner.layer.scatter(inner.repaired(value.gradient, _REPAIR_SHARE))
         P = round_plan(P, problem.a, problem.b, problem.function.allowed)
         objective, before = self._objective(P), self.gap
+        if self.separate and self.lost > _LOST and before < 0.5 * self._transported:
+            self._transported = before
+            other = self._by_transport()
+            cost = self._objective(other)
+            self.separate = cost < objective
+            P, objective = (other, cost) if cost < objective else (P, objective)
         self.best_value = min(self.best_value, objective)
         u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value, self.rounds)
         self.best_bound = max(self.best_bound, bound)
+        missing = max(self.best_value - self.best_bound, np.finfo(float).tiny)
+        self.lost = (self.best_value - value.cost) / missing
         # While Newton steps close the gap quickly by themselves, polishing would only cost time.
         self.rounds = _ROUNDS[int(self.gap > 0.7 * before)]
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
+
+    def _by_transport(self) -> Array:
+        """The joined part of X, and exact transport of the rest at what pairs cost alone.
+
+        f is subadditive, so that this costs at most the sum of both.
+        """
+        problem, inner = self.problem, self.inner
+        price = inner.true_layer.scatter(inner.true_layer.single_edges())
+        if problem.linear is not None:
+            price += problem.linear
+        P = inner.layer.scatter(inner.joined_part(_JOINED))
+        P *= min(_largest_part(problem.a, P.sum(1)), _largest_part(problem.b, P.sum(0)))
+        a = np.maximum(problem.a - P.sum(1), 0.0)
+        b = np.maximum(problem.b - P.sum(0), 0.0)
+        if min(a.sum(), b.sum()) > 0:
+            P += emd(price, a, b * (a.sum() / b.sum())).plan
+        return round_plan(P, problem.a, problem.b)
 
     def _objective(self, P: Array) -> float:
         """f(P) as in `Problem.objective`, with the memory of the projection."""
@@ -220,3 +262,9 @@ class _Certifier:
         return (
             value if self.problem.linear is None else value + inner_product(P, self.problem.linear)
         )
+
+
+def _largest_part(weights: Array, sums: Array) -> float:
+    """The largest factor up to 1 that keeps these sums within the weights."""
+    used = sums > 0
+    return float(np.min(weights[used] / sums[used], initial=1.0))
