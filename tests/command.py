@@ -1,11 +1,18 @@
-"""The installed command, run as a user would."""
+"""The installed command, run as a user would, or in this process where only the answer counts."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from structot.cli import main
 
 MODULE = [sys.executable, "-m", "structot"]
 SCRIPT = Path(sys.executable).with_name("structot")
@@ -29,6 +36,20 @@ def structot(*words, cwd=None, **extra):
         timeout=300,
         check=False,
     )
+
+
+def here(*words, cwd, **extra):
+    """The same in this process, which need not start Python and load everything first."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.dict(os.environ, environment(**extra), clear=True),
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        main([str(word) for word in words])
+    return subprocess.CompletedProcess(words, left.value.code, out.getvalue(), err.getvalue())
 
 
 def refused(answer, *words):

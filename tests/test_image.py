@@ -49,6 +49,17 @@ def test_mean_colour_becomes_the_target_s():
     np.testing.assert_allclose(moved.mean(axis=(0, 1)), target.mean(axis=(0, 1)), atol=0.02)
 
 
+def test_at_threshold_zero_a_region_moves_as_one():
+    """Two shades of a region go to the mean of the target's two, and not each to its own."""
+    source, target = np.tile([0.1, 0.2], (6, 3)), np.tile([0.6, 0.9], (6, 3))
+    whole = np.zeros((6, 6))
+    options = {"segments": (whole, whole), "tol": 1e-6}
+    together = transfer_colors(source, target, alpha=0.0, **options)
+    np.testing.assert_allclose(together, 0.75, atol=0.01)
+    apart = transfer_colors(source, target, alpha=1.0, **options)
+    np.testing.assert_allclose(apart, target, atol=0.01)
+
+
 def test_the_answer_is_certified_and_repeatable():
     source, target = skimage_data.astronaut()[::8, ::8], skimage_data.coffee()[::8, ::8]
     options = {"alpha": 0.3, "n_samples": 80, "random_state": 3}

@@ -1,5 +1,7 @@
 """Pictures: what is drawn is what was solved, on the axis that was given."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -121,6 +123,28 @@ def test_forbidden_pairs_stay_empty(ax):
     M = np.array([[1.0, np.inf], [2.0, 1.0]])
     plot.costs(sot.solve(M), ax=ax)
     assert np.ma.getmaskarray(ax.child_axes[0].images[0].get_array())[0, 1]
+
+
+def test_a_few_forbidden_pairs_do_not_hide_the_tiles_they_lie_in(solved, ax):
+    M = np.random.default_rng(0).uniform(size=(600, 500))
+    M[::2, ::2] = np.inf
+    plot.costs(replace(solved[1], ground_cost=M), ax=ax)
+    assert np.isfinite(np.ma.filled(ax.child_axes[0].images[0].get_array(), np.nan)).all()
+
+
+def test_equal_labels_have_equal_colours_on_both_sides(ax):
+    X, Y = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+    plot.matching(X, Y, np.full((2, 3), 1 / 6), ["a", "b"], ["b", "c", np.nan], ax=ax)
+    source, target = (np.asarray(points.get_facecolor()) for points in ax.collections[1:])
+    assert (source[1] == target[0]).all()
+    assert len(np.unique(np.vstack([source, target]), axis=0)) == 4
+
+
+def test_an_empty_plan_is_drawn_without_lines(ax):
+    with np.errstate(all="raise"):
+        plot.plan(np.zeros((2, 3)), ax=ax)
+        plot.matching(np.eye(2), np.ones((3, 2)), np.zeros((2, 3)), ax=ax)
+    assert not len(ax.collections[0].get_paths())
 
 
 def test_a_new_figure_is_made_without_an_axis(solved):

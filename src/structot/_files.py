@@ -42,6 +42,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def refuse_existing(path: Path | None, force: bool) -> None:
-    """Raise FileExistsError when ``path`` is there and may not be overwritten."""
-    if path is not None and path.exists() and not force:
+    """Raise when ``path`` is there and may not be overwritten, or cannot be written at all.
+
+    Called before the work, so that hours of it are not lost for want of a place to keep it.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; pass the name of a file.")
+    if path.exists() and not force:
         raise FileExistsError(f"{path} exists; pass --force to overwrite it, or another name.")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise PermissionError(f"{path} cannot be written: {folder} is no folder open to writing.")

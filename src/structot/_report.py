@@ -65,9 +65,11 @@ def _section(folder: Path, name: str) -> str:
     small = ", small version" if made["settings"]["quick"] else ""
     took = f"{count} tasks{small}, {made['seconds']:.1f} s of computing"
     text = (folder / "report.md").read_text(encoding="utf-8")
+    # Only those of this run: a smaller one made by force may have left others in the folder.
+    figures = made.get("figures", sorted(path.stem for path in folder.glob("*.png")))
     return (
         f'<section id="{name}"><h2>{html.escape(title)}</h2><p class="took">{took}</p>\n'
-        + "".join(_figure(path) for path in sorted(folder.glob("*.png")))
+        + "".join(_figure(folder / f"{stem}.png") for stem in figures)
         + markdown_to_html(text)
         + _certificates(folder, made["seconds_by_task"])
         + "</section>"

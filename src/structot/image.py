@@ -58,7 +58,17 @@ class ColorTransfer:
     target_segments: Array
 
 
-def transfer_colors(source: Any, target: Any, *, alpha: float = 0.3, **options: Any) -> Array:
+def transfer_colors(
+    source: Any,
+    target: Any,
+    *,
+    alpha: float = 0.3,
+    n_samples: int = 1000,
+    segments: str | tuple[Any, Any] = "felzenszwalb",
+    method: str = "auto",
+    random_state: int | np.random.Generator = 0,
+    **options: Any,
+) -> Array:
     """The source image in the colours of the target image.
 
     Parameters
@@ -68,10 +78,10 @@ def transfer_colors(source: Any, target: Any, *, alpha: float = 0.3, **options: 
         8 or 16 bit or floats from 0 to 1; of any two sizes. Grey images count as RGB. Transparent
         pixels are not sampled, the alpha channel of the source is kept.
     alpha
-        Share of a block's total cost up to which it costs the full price. Towards 0 a region takes
-        one colour, at 1 the plan is that of plain transport.
-    **options
-        As in `color_transfer`.
+        Share of a block's total cost up to which it costs the full price. At 0 the colours of a
+        region move as one, at 1 the plan is that of plain transport.
+    n_samples, segments, method, random_state, **options
+        As in `color_transfer`, which has some more.
 
     Returns
     -------
@@ -85,7 +95,16 @@ def transfer_colors(source: Any, target: Any, *, alpha: float = 0.3, **options: 
     >>> transfer_colors(grey, red, alpha=0.3)[0, 0].round(6).tolist()
     [1.0, 0.0, 0.0]
     """
-    return color_transfer(source, target, alpha=alpha, **options).image
+    return color_transfer(
+        source,
+        target,
+        alpha=alpha,
+        n_samples=n_samples,
+        segments=segments,
+        method=method,
+        random_state=random_state,
+        **options,
+    ).image
 
 
 def color_transfer(
@@ -156,7 +175,7 @@ def color_transfer(
     if method == "entropic":
         options["reg"] = _checks.positive("reg", reg) * max(float(M.mean()), 1e-12)
     elif method != "emd":
-        g = ThresholdSqrt(_checks.positive("alpha", alpha), scale=_SMOOTHING)
+        g = ThresholdSqrt(_checks.nonnegative("alpha", alpha), scale=_SMOOTHING)
         options |= {"structure": Groups(xs, ys, g, units="block"), "method": method}
     result = solve(M, a, b, **options)
     displacement = result.plan @ y / result.plan.sum(axis=1, keepdims=True) - x

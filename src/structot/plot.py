@@ -15,7 +15,7 @@ import numpy as np
 
 from structot import _checks
 from structot.result import Result, Trace
-from structot.structures._grouping import Grouping
+from structot.structures._grouping import Grouping, is_index_lists
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,6 +72,8 @@ def matching(
 ) -> Axes:
     """Points in the plane and what moves between them, line width by mass, colour by source group.
 
+    A label that occurs on both sides has the same colour on both.
+
     Parameters
     ----------
     X, Y
@@ -103,11 +105,11 @@ def matching(
     mass = P[rows, cols]
     heaviest = np.argsort(-mass, kind="stable")[:max_lines]
     rows, cols, mass = rows[heaviest], cols[heaviest], mass[heaviest]
-    source, target = _colors(source_groups, len(X)), _colors(target_groups, len(Y), default=7)
-    strength = mass / mass.max()
+    source, target = _colors(source_groups, target_groups, P.shape)
+    strength = mass / mass.max(initial=1e-300)
     lines = to_rgba_array(source[rows])
     # Many lines at full strength would fill the plane with one colour.
-    lines[:, 3] = (0.03 + 0.67 * strength) * min(1.0, 8.0 / np.sqrt(strength.sum()))
+    lines[:, 3] = (0.03 + 0.67 * strength) * min(1.0, 8.0 / np.sqrt(1.0 + strength.sum()))
     segments = list(np.stack([X[rows], Y[cols]], axis=1))
     ax.add_collection(
         LineCollection(segments, colors=lines, linewidths=0.3 + 1.2 * strength, zorder=1)
@@ -215,7 +217,8 @@ def costs(
     ):
         inset = ax.inset_axes((left, 0.0, 0.4, 1.0))
         finite = np.where(np.isfinite(cost), cost, np.nan)  # forbidden pairs stay white
-        image = _heat_map(inset, finite, source_groups, target_groups, pool=np.maximum)
+        # Of a tile with some forbidden pairs the others are shown: fmax passes over NaN.
+        image = _heat_map(inset, finite, source_groups, target_groups, pool=np.fmax)
         bar = ax.inset_axes((left + 0.41, 0.0, 0.015, 1.0))
         ax.figure.colorbar(image, cax=bar)
         bar.tick_params(labelsize=7)
@@ -242,7 +245,7 @@ def _heat_map(
     cols, col_borders = _sorted_by_group("target_groups", target_groups, m)
     tiles = _pooled(_pooled(values[rows][:, cols], pool).T, pool).T
     if transform is not None:
-        tiles = transform(tiles / tiles.max())
+        tiles = transform(tiles / (tiles.max() or 1.0))
     image = ax.imshow(
         tiles,
         cmap="Blues",
@@ -345,9 +348,21 @@ def _sorted_by_group(name: str, groups: Any, size: int) -> tuple[np.ndarray, np.
     return order, 1 + np.flatnonzero(np.diff(number[order]))
 
 
-def _colors(groups: Any, size: int, default: int = 0) -> np.ndarray:
-    number = np.full(size, default) if groups is None else _numbers("groups", groups, size)
-    return np.array(COLORS)[number % len(COLORS)]
+def _colors(source: Any, target: Any, shape: tuple[int, ...]) -> list[np.ndarray]:
+    """A colour per source point and per target point; equal labels have equal colours."""
+    numbers = [
+        np.full(size, default) if groups is None else _numbers(name, groups, size)
+        for name, groups, size, default in (
+            ("source_groups", source, shape[0], 0),
+            ("target_groups", target, shape[1], 7),
+        )
+    ]
+    sides = source, target
+    if not any(groups is None or is_index_lists(groups) for groups in sides):
+        masked = np.ma.MaskedArray
+        lists = [g.tolist() if isinstance(g, masked) else list(g) for g in sides]  # mask as None
+        numbers = np.split(_numbers("labels", lists[0] + lists[1], sum(shape)), [shape[0]])
+    return [np.array(COLORS)[number % len(COLORS)] for number in numbers]
 
 
 def _numbers(name: str, groups: Any, size: int) -> np.ndarray:

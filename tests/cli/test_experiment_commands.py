@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from command import MODULE, environment, refused, structot
+from command import MODULE, environment, here, refused, structot
 
-from structot import _report
+from structot import _report, experiments
 from structot.experiments import _records
 
 
@@ -94,10 +94,10 @@ def test_interrupted_resumed_finished_and_kept(tmp_path):
 
 def test_unknown_names_and_wrong_numbers_are_refused(tmp_path):
     assert refused(structot("reproduce", "cluster", cwd=tmp_path), "Did you mean 'clusters'")
-    assert refused(structot("reproduce", "clusters", "--jobs", 0, cwd=tmp_path), "--jobs")
-    assert refused(structot("reproduce", cwd=tmp_path), "NAME")
+    assert refused(here("reproduce", "clusters", "--jobs", 0, cwd=tmp_path), "--jobs")
+    assert refused(here("reproduce", cwd=tmp_path), "NAME")
     (tmp_path / "file").write_text("")
-    answer = structot("reproduce", "clusters", "--quick", "--out", "file", cwd=tmp_path)
+    answer = here("reproduce", "clusters", "--quick", "--out", "file", cwd=tmp_path)
     assert refused(answer, "file", "folder")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file"]
 
@@ -107,7 +107,7 @@ def test_smaller_settings_do_not_overwrite(tmp_path):
     folder.mkdir(parents=True)
     made = {"settings": {"seeds": 20, "quick": False}, "first_tasks": ["emd-19"]}
     (folder / "run.json").write_text(json.dumps(made))
-    answer = structot("reproduce", "clusters", "--quick", "--out", "runs", cwd=tmp_path)
+    answer = here("reproduce", "clusters", "--quick", "--out", "runs", cwd=tmp_path)
     assert answer.returncode == 2
     assert len(answer.stderr.strip().splitlines()) == 1
     assert "seeds=20" in answer.stderr
@@ -132,8 +132,35 @@ def test_records_of_another_kind_do_not_break_the_report(tmp_path):
     folder = tmp_path / "clusters"
     _records.dump(folder / "tasks" / "a.npz", {"text": "no certificate", "x": np.ones(2)})
     made = {"settings": {"quick": True}, "seconds": 1.0, "seconds_by_task": {"a": 1.0, "lost": 2.0}}
+    made["figures"] = []
     (folder / "run.json").write_text(json.dumps(made))
     (folder / "report.md").write_text("Done.")
+    (folder / "old.png").write_bytes(b"of an earlier run with more figures")
     page = _report.write_html(tmp_path, ["clusters"]).read_text()
     assert "<p>Done.</p>" in page
     assert "Certificates" not in page
+    assert "<img" not in page
+
+
+def test_a_run_begun_anew_and_not_finished_does_not_break_the_report(tmp_path, monkeypatch):
+    """By force, then Ctrl-C: the old results are there, the mark of a finished run is not."""
+    (tmp_path / "runs" / "moons").mkdir(parents=True)
+    (tmp_path / "runs" / "moons" / "results.json").write_text("{}")
+    ran = []
+
+    def run(experiment, out, settings, force):
+        if ran:
+            raise KeyboardInterrupt
+        ran.append(experiment.name)
+        folder = out / experiment.name
+        folder.mkdir()
+        made = {"settings": {"quick": True}, "seconds": 1.0, "seconds_by_task": {}, "figures": []}
+        (folder / "run.json").write_text(json.dumps(made))
+        (folder / "report.md").write_text("Done.")
+        return experiments.Report({}, "", {})
+
+    monkeypatch.setattr(experiments, "run", run)
+    answer = here("reproduce", "clusters", "moons", "--force", "--out", "runs", cwd=tmp_path)
+    assert answer.returncode == 130
+    assert answer.stderr.strip() == "structot: interrupted; what is finished is kept."
+    assert "<p>Done.</p>" in (tmp_path / "runs" / "report.html").read_text()

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from command import MODULE, SCRIPT, environment, refused, structot
+from command import MODULE, SCRIPT, environment, here, refused, structot
 
 import structot as sot
 from structot.cli import _tables
@@ -50,7 +50,7 @@ def test_answer_for_scripts_is_that_of_the_library(folder, expected):
 
     again = structot("solve", "cost.npy", *OPTIONS, "--out", "plan.npz", cwd=folder)
     assert refused(again, "plan.npz", "--force")
-    forced = structot("solve", "cost.npy", *OPTIONS, "--out", "plan.npz", "--force", cwd=folder)
+    forced = here("solve", "cost.npy", *OPTIONS, "--out", "plan.npz", "--force", cwd=folder)
     assert forced.returncode == 0, forced.stderr
     assert not [entry for entry in folder.iterdir() if "part" in entry.name]
 
@@ -121,6 +121,11 @@ def test_colour_on_a_terminal_unless_no_color(folder):
         (["text.txt"], [".npy", ".csv"]),
         (["broken.npz"], ["broken.npz", "cannot be read"]),
         (["ragged.csv"], ["rows of different length"]),
+        (["names.csv"], ["no numbers"]),
+        (["nan.csv"], ["M is NaN at (0, 1)"]),
+        (["empty.csv"], ["empty.csv is empty"]),
+        (["cost.npy", "--out", "cost.npy/plan"], ["cannot be written"]),
+        (["cost.npy", "--out", "folder.npz", "--force"], ["folder.npz is a folder"]),
         (["words.csv"], ["'two'", "row 2"]),
         (["vector.npy"], ["matrix"]),
         (["negative.npy"], ["M"]),
@@ -128,8 +133,8 @@ def test_colour_on_a_terminal_unless_no_color(folder):
         (["cost.npy", "--concave", "cubic"], ["--concave", "'cubic'"]),
         (["cost.npy", "--method", "newtn"], ["Did you mean 'newton'"]),
         (["cost.npy", "--tol", "small"], ["--tol"]),
-        (["cost.npy", "--alpha", "-1", "--source-groups", "rows.csv"], ["alpha"]),
-        (["cost.npy", "--units", "metres", "--source-groups", "rows.csv"], ["units"]),
+        (["cost.npy", "--alpha", "-1"], ["alpha"]),
+        (["cost.npy", "--units", "metres"], ["--units"]),
         (["cost.npy", "--colour"], ["--colour", "--help"]),
         ([], ["COST"]),
     ],
@@ -139,13 +144,30 @@ def test_bad_input_is_one_line_and_exit_code_two(folder, words, said):
     (folder / "broken.npz").write_bytes(b"PK\x03\x04 nothing")
     (folder / "ragged.csv").write_text("1,2\n3\n")
     (folder / "words.csv").write_text("1,2\n3,two\n")
+    (folder / "names.csv").write_text("a,b\n")
+    (folder / "nan.csv").write_text("1,nan\n3,4\n")
+    (folder / "empty.csv").write_text("\n")
+    (folder / "folder.npz").mkdir(exist_ok=True)
     np.save(folder / "vector.npy", np.ones(3))
     np.save(folder / "negative.npy", -np.ones((2, 2)))
+    assert refused(here("solve", *words, cwd=folder), *said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["absent.npy"], ["absent.npy does not exist"]),
+        (["cost.npy", "--colour"], ["--colour", "--help"]),
+        (["cost.npy", "--method", "newtn"], ["Did you mean 'newton'"]),
+    ],
+)
+def test_the_process_ends_so_too(folder, words, said):
+    """A file, an option, and what only the solver can refuse."""
     assert refused(structot("solve", *words, cwd=folder), *said)
 
 
 def test_debug_shows_the_traceback(folder):
-    answer = structot("solve", "absent.npy", "--debug", cwd=folder)
+    answer = here("solve", "absent.npy", "--debug", cwd=folder)
     assert answer.returncode == 2
     assert "Traceback" in answer.stderr
     assert answer.stderr.strip().splitlines()[-1] == "structot: absent.npy does not exist."
@@ -153,7 +175,7 @@ def test_debug_shows_the_traceback(folder):
 
 @pytest.mark.parametrize("command", [[], ["solve"], ["colors"], ["reproduce"], ["demo"]])
 def test_help_everywhere_with_examples(command, tmp_path):
-    answer = structot(*command, "--help", cwd=tmp_path, COLUMNS="120")
+    answer = here(*command, "--help", cwd=tmp_path, COLUMNS="120")
     assert answer.returncode == 0
     assert "Examples" in answer.stdout
     assert " ".join(["structot", *command]) in answer.stdout
@@ -172,7 +194,7 @@ def test_the_installed_script_is_the_module(tmp_path):
 
 def test_a_reader_that_leaves_early_is_no_error(folder):
     # "| true" closes the pipe before anything is written into it.
-    line = f"{sys.executable} -m structot solve cost.npy --json | true"
+    line = f"{sys.executable} -m structot --version | true"
     answer = subprocess.run(
         line, shell=True, cwd=folder, env=environment(), capture_output=True, text=True, check=False
     )
@@ -185,7 +207,15 @@ def test_a_reader_that_leaves_early_is_no_error(folder):
 
 
 @pytest.mark.parametrize(
-    "text", ["1,2\n3,4\n", "a,b\n1,2\n3,4\n", "1;2\n3;4", "1\t2\n3\t4\n", "1 2\n\n3  4\n"]
+    "text",
+    [
+        "1,2\n3,4\n",
+        "a,b\n1,2\n3,4\n",
+        ",0,1\n0,1,2\n1,3,4\n",  # as pandas writes it, with an index
+        "1;2\n3;4",
+        "1\t2\n3\t4\n",
+        "1 2\n\n3  4\n",
+    ],
 )
 def test_matrices_from_text(tmp_path, text):
     path = tmp_path / "cost.csv"
@@ -201,6 +231,21 @@ def test_matrices_from_archives(tmp_path):
         np.testing.assert_array_equal(_tables.read_matrix(tmp_path / name), np.eye(2))
     with pytest.raises(ValueError, match="first, second"):
         _tables.read_matrix(tmp_path / "unclear.npz")
+
+
+def test_one_line_too_many_is_a_name_or_nothing_or_a_mistake(tmp_path):
+    path = tmp_path / "labels.csv"
+
+    def read(text):
+        path.write_text(text)
+        return _tables.read_labels(path, 3)
+
+    assert read("class a\nclass b\nclass a\n") == ["class a", "class b", "class a"]
+    assert read("label\na\nb\na\n") == ["a", "b", "a"]
+    assert read("a\nb\na\n\n") == ["a", "b", "a"]
+    for text in ("a\nb\na\na\n", "0\n1\n1\n2\n", "label\na\nb\n\n"):  # which line is extra?
+        with pytest.raises(ValueError, match="4 entries, but there are 3 points"):
+            read(text)
 
 
 @pytest.mark.parametrize("text", ["a\nb\n\nd\n", "label\na\nb\n\nd\n", "a,b,,d\n"])

@@ -25,6 +25,8 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("MPLBACKEND", "Agg")
     try:
         from structot.cli._app import run
+    except KeyboardInterrupt:  # while modules are loaded, before `run` can catch it
+        sys.exit(130)
     except ImportError as error:
         sys.stderr.write(
             f"structot: the command line needs typer and rich ({error}): "

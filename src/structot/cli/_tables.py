@@ -18,11 +18,18 @@ _DELIMITERS = ",;\t "
 
 
 def read_matrix(path: Path) -> np.ndarray:
-    """A cost matrix; of a .csv, numbers in rows, with or without a line of names."""
+    """A cost matrix; of a .csv, numbers in rows, with or without a line of names.
+
+    Where that line begins with an empty cell, as pandas writes it, the first column holds names.
+    """
     if _suffix(path) == ".csv":
-        rows = _rows(path)
-        if rows and not all(_is_number(cell) for cell in rows[0]):
-            rows = rows[1:]
+        head, *rows = _rows(path)
+        if all(_is_number(cell) for cell in head):
+            rows = [head, *rows]
+        elif not head[0]:
+            rows = [row[1:] for row in rows]
+        if not rows:
+            raise ValueError(f"{path} holds a line of names, but no numbers.")
         widths = {len(row) for row in rows}
         if len(widths) != 1:
             raise ValueError(f"{path}: rows of different length ({_some(widths)}).")
@@ -53,15 +60,25 @@ def read_labels(path: Path, size: int) -> Any:
 
 def _column(path: Path, size: int, names: tuple[str, ...]) -> list[Any]:
     if _suffix(path) == ".csv":
-        rows = _rows(path, keep_empty=True)
+        rows = _rows(path, one_column=True)
         cells = [cell for row in rows for cell in row]
-        # One line of names above one entry per point.
-        if len(cells) == size + 1 and len(rows) == len(cells):
-            cells = cells[1:]
+        if len(cells) == len(rows):
+            cells = _without_extra_line(cells, size)
     else:
         cells = _array(path, names).ravel().tolist()
     if len(cells) != size:
         raise ValueError(f"{path} has {len(cells)} entries, but there are {size} points.")
+    return cells
+
+
+def _without_extra_line(cells: list[str], size: int) -> list[str]:
+    """One line too many is a name above the column or an empty last line, if only one can be."""
+    if len(cells) == size + 1:
+        name = bool(cells[0]) and not _is_number(cells[0]) and cells[0] not in cells[1:]
+        if name and cells[-1]:
+            return cells[1:]
+        if not (name or cells[-1]):
+            return cells[:-1]
     return cells
 
 
@@ -72,17 +89,19 @@ def _suffix(path: Path) -> str:
     return path.suffix.lower()
 
 
-def _rows(path: Path, keep_empty: bool = False) -> list[list[str]]:
+def _rows(path: Path, one_column: bool = False) -> list[list[str]]:
+    """The cells of a text file; in one column a line may be empty and an entry may hold spaces."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path} is no text in UTF-8.") from None
     lines = text.splitlines()
-    if not keep_empty:
+    if not one_column:
         lines = [line for line in lines if line.strip()]
     if not any(line.strip() for line in lines):
         raise ValueError(f"{path} is empty.")
-    delimiter = next((d for d in _DELIMITERS if any(d in line.strip() for line in lines)), ",")
+    among = _DELIMITERS if len(lines) == 1 or not one_column else _DELIMITERS.strip(" ")
+    delimiter = next((d for d in among if any(d in line.strip() for line in lines)), ",")
     if delimiter == " ":
         return [line.split() or [""] for line in lines]
     return [

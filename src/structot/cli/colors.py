@@ -15,7 +15,7 @@ from structot.cli._common import DONE, NO_GAP, Debug, Force, console, existing_f
 __all__ = ["colors"]
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
-_LOSSY = (".jpg", ".jpeg", ".bmp")
+_PLAIN = (".jpg", ".jpeg", ".bmp")  # 8 bits, no transparency
 
 
 def colors(
@@ -25,7 +25,7 @@ def colors(
         Path, typer.Argument(metavar="OUT", help=f"Where to write: {', '.join(_SUFFIXES)}.")
     ],
     alpha: Annotated[
-        float, typer.Option(help="Between 0 (one colour per region) and 1 (plain transport).")
+        float, typer.Option(help="From 0 (a region moves as one) to 1 (plain transport).")
     ] = 0.3,
     compare: Annotated[
         bool,
@@ -52,7 +52,7 @@ def colors(
 
     - `structot colors photo.png palette.jpg plain.png --method emd`
     """
-    from structot.image import color_transfer
+    from structot.image import PLAIN_METHODS, color_transfer
     from structot.solvers.solve import ConvergenceWarning
 
     beside = out.with_name(f"{out.stem}-compare.png") if compare else None
@@ -61,7 +61,7 @@ def colors(
     refuse_existing(out, force)
     refuse_existing(beside, force)
     images = read_image(source), read_image(target)
-    _refuse_lossy(out, images[0], images[1])
+    _refuse_loss(out, *images)
     options: dict[str, Any] = {
         "alpha": alpha,
         "n_samples": samples,
@@ -78,9 +78,11 @@ def colors(
             regions = answer.source_segments, answer.target_segments
             others = {
                 name: color_transfer(*images, segments=regions, method=name, **options).image
-                for name in ("emd", "entropic")
+                for name in PLAIN_METHODS
+                if name != method
             }
-            _draw(beside, *images, {**others, "structured": answer.image})
+            ours = method if method in PLAIN_METHODS else "structured"
+            _draw(beside, *images, {**others, ours: answer.image})
     result = answer.result
     console().print(
         f"{answer.source_segments.max() + 1} and {answer.target_segments.max() + 1} regions, "
@@ -98,27 +100,30 @@ def read_image(path: Path) -> np.ndarray:
     except ImportError:
         raise ImportError("images need scikit-image: pip install 'structot[image]'") from None
     try:
-        return np.asarray(io.imread(path))
+        image = np.asarray(io.imread(path))
     except Exception as error:  # every reader has errors of its own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"{path} cannot be read as an image: {reason}") from None
+    if path.suffix.lower() in (".jpg", ".jpeg") and image.shape[2:] == (4,):
+        raise ValueError(f"{path} holds CMYK colours; convert it to RGB.")  # it has no alpha
+    return image[0] if image.ndim == 4 and len(image) == 1 else image  # a film of one picture
 
 
-def _refuse_lossy(out: Path, source: np.ndarray, target: np.ndarray) -> None:
+def _refuse_loss(out: Path, source: np.ndarray, target: np.ndarray) -> None:
     """Some formats have no place for transparency or 16 bits; leaving them out needs a word."""
-    if out.suffix.lower() not in _LOSSY:
-        return
-    if source.ndim == 3 and source.shape[2] in (2, 4):
-        raise ValueError(f"{out}: {out.suffix} has no alpha channel; write a .png or .tif.")
-    if source.dtype != np.uint8:
-        raise ValueError(f"{out}: {out.suffix} holds 8 bits, the source is {source.dtype}.")
+    suffix = out.suffix.lower()
+    grey = all(image.ndim == 2 for image in (source, target))
+    if suffix == ".png" and source.dtype == np.uint16 and not grey:
+        raise ValueError(f"{out}: colour with 16 bits needs a .tif here.")
+    if suffix in _PLAIN and source.ndim == 3 and source.shape[2] in (2, 4):
+        raise ValueError(f"{out}: {suffix} has no alpha channel; write a .png or .tif.")
+    if suffix in _PLAIN and source.dtype != np.uint8:
+        raise ValueError(f"{out}: {suffix} holds 8 bits, the source is {source.dtype}.")
 
 
 def _write_image(path: Path, image: np.ndarray) -> None:
     from skimage import io
 
-    if path.suffix.lower() == ".png" and image.dtype == np.uint16 and image.ndim == 3:
-        raise ValueError(f"{path}: colour with 16 bits needs a .tif here.")
     if image.dtype.kind == "f" and path.suffix.lower() not in (".tif", ".tiff"):
         image = np.rint(255 * image).astype(np.uint8)
     with whole_file(path) as aside:
@@ -130,12 +135,17 @@ def _draw(
 ) -> None:
     import matplotlib.pyplot as plt
 
+    from structot._pixels import Pixels
+
     shown = {"source": source, "colours from": target, **others}
-    figure, axes = plt.subplots(1, len(shown), figsize=(3.2 * len(shown), 3.4), layout="tight")
+    figure, axes = plt.subplots(
+        1, len(shown), figsize=(3.2 * len(shown), 3.6), layout="constrained"
+    )
     for ax, (title, image) in zip(axes, shown.items(), strict=True):
-        scaled = image / 65535.0 if image.dtype == np.uint16 else image
-        ax.imshow(scaled, cmap="gray" if scaled.ndim == 2 else None)
-        ax.set_title(title, fontsize=10)
+        # As RGB: grey values are not stretched, any depth is shown; the transparent stays white.
+        pixels = Pixels.of(title, image)
+        ax.imshow(np.where(pixels.visible[..., None], pixels.rgb, 1.0))
+        ax.set_title("EMD" if title == "emd" else title, fontsize=10)
         ax.set_axis_off()
     with whole_file(path) as aside:
         figure.savefig(aside, dpi=130)

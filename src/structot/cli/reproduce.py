@@ -99,4 +99,5 @@ def run_experiments(
 
 def _on_disk(out: Path) -> list[str]:
     """The experiments with results in this folder, these and those of earlier runs."""
-    return [name for name in experiments.NAMES if (out / name / "results.json").exists()]
+    # What is written last; a run begun anew has none until it is finished.
+    return [name for name in experiments.NAMES if (out / name / "run.json").exists()]

@@ -72,7 +72,9 @@ def solve(
 
     - `structot solve cost.npy --source-groups rows.csv --json | jq .gap`
     """
-    _checks.one_of("--concave", concave_name, CONCAVE)
+    # Checked without groups too, where neither plays a part.
+    g = CONCAVE[_checks.one_of("--concave", concave_name, CONCAVE)](alpha)
+    _checks.one_of("--units", units, ("cost", "block"))
     if out is not None and out.suffix != ".npz":
         out = out.with_name(out.name + ".npz")
     refuse_existing(out, force)
@@ -93,7 +95,7 @@ def solve(
     if rows is not None or cols is not None:
         from structot.structures.groups import Groups
 
-        structure = Groups(rows, cols, CONCAVE[concave_name](alpha), units=units)
+        structure = Groups(rows, cols, g, units=units)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said below
         result = solve_problem(

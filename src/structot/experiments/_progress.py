@@ -93,15 +93,17 @@ def task_bar(name: str, wanted: bool) -> Iterator[_Silent]:
         )
     except ImportError:
         raise ImportError("a progress bar needs rich: pip install 'structot[cli]'") from None
+    console = Console(stderr=True)
+    wide = console.width >= 100  # on a narrow terminal the count and the time left come first
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(40 if wide else 5),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("[dim]{task.fields[key]}"),
+        TextColumn("left"),
+        *((TimeElapsedColumn(), TextColumn("[dim]{task.fields[key]}")) if wide else ()),
     )
     # Tasks may take minutes: the speed is estimated over an hour, not over the last half minute.
-    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=3600.0) as progress:
+    with Progress(*columns, console=console, speed_estimate_period=3600.0) as progress:
         yield _Bar(progress, name)

@@ -157,6 +157,7 @@ def run(
         _write(folder, report)
         made = {"settings": _records.plain(_settings(settings)), "first_tasks": first}
         made |= {"seconds": sum(seconds.values()), "seconds_by_task": seconds}
+        made["figures"] = list(report.figures)
         write_text(folder / "run.json", json.dumps(made, indent=1) + "\n")
     return report
 
@@ -247,7 +248,7 @@ def _is_written(folder: Path, report: Report) -> bool:
 
 
 def _write(folder: Path, report: Report) -> None:
-    """Figures first: where ``results.json`` is, everything is."""
+    """Figures first: where ``results.json`` is, they are."""
     import matplotlib.pyplot as plt
 
     for stem, draw in report.figures.items():

@@ -110,7 +110,7 @@ class Runtime:
         text = (
             f"Median seconds (draws: {plan.seeds}) to a certified gap of {plan.tol:g}, 3 "
             f"classes, α = {ALPHA:g}. A dash: not reached within {plan.limit:g} s for most draws; "
-            "larger problems were then not tried.\n\n"
+            "after a size where no draw reached it larger ones were not tried.\n\n"
             + table(["method", *(f"n = {n}" for n in plan.sizes)], rows)
         )
         results = {"sizes": list(plan.sizes), "tol": plan.tol, "time_limit": plan.limit}
@@ -161,8 +161,8 @@ def draw_times(results: dict[str, Any]) -> Figure:
                 markersize=5,
                 label=METHODS[method],
             )
-        if len(known) < len(sizes):
-            ax.plot(sizes[len(known)], results["time_limit"], "x", color=color, markersize=8)
+        if None in times:
+            ax.plot(sizes[times.index(None)], results["time_limit"], "x", color=color, markersize=8)
     ax.axhline(results["time_limit"], color="0.7", linewidth=0.8)
     ax.text(sizes[0], results["time_limit"], " gave up", va="bottom", fontsize=8, color="0.4")
     ax.set(xscale="log", yscale="log", xlabel="points on each side", xticks=sizes)
