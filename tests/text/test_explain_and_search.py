@@ -71,6 +71,21 @@ def test_shown_as_text_table_and_picture():
     plt.close(ax.figure)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_equal_sentences_explained(case):
+    mover, s = WordMover(VECTORS, **CASES[case]), sentence(6, np.random.default_rng(3))
+    why = mover.explain(s, s)
+    assert why.distance == pytest.approx(mover.distance(s, s), rel=2e-3)
+    assert why.distance == 0.0 or not mover.debias
+
+
+def test_dollars_are_no_formula():
+    why = WordMover({"$\\frac$": [0.0], "a": [1.0]}, tokenizer=str.split).explain("$\\frac$", "a")
+    ax = why.plot()
+    ax.figure.canvas.draw()
+    plt.close(ax.figure)
+
+
 def test_nothing_to_explain():
     mover = WordMover(VECTORS, on_empty="nan")
     with pytest.raises(ValueError, match="nothing to explain"):
@@ -90,6 +105,21 @@ def test_nearest_is_brute_force_and_skips_pairs(case):
     assert found.distances.tolist() == every[expected].tolist()
     assert found.n_solved <= 60
     if case != "sqrt":  # there the bound is weak
+        assert found.n_solved < 60
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+@pytest.mark.parametrize("options", [{}, {"groups": None}])
+def test_nearest_at_any_scale_keeps_ties_and_skips_pairs(scale, options):
+    """A copy in another order is at 0 for plain WMD, but its centroid is off by rounding."""
+    generator = np.random.default_rng(4)
+    mover = WordMover((WORDS, scale * (VECTORS[1] + 100.0)), **options)
+    for _ in range(10):
+        query = sentence(7, generator)
+        corpus = [query[k:] + query[:k] for k in (3, 0, 5)]
+        corpus += [sentence(5, generator) for _ in range(60)]
+        found, every = mover.nearest(query, corpus, k=1), mover.pairwise([query], corpus)[0]
+        assert found.indices.tolist() == [np.argmin(every)]
         assert found.n_solved < 60
 
 

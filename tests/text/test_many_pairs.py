@@ -4,6 +4,7 @@ import io
 import os
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -34,6 +35,32 @@ def test_joblib_gives_the_bits_of_one_process(mover, monkeypatch):
         assert (mover.pairwise(X, X[:9], n_jobs=2) == alone).all()
 
 
+def test_a_python_function_goes_to_workers_too(mover, monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    monkeypatch.setattr("structot.text.word_mover._SLOW_CHUNK", 3)
+    slow = WordMover(mover.vectors, concave=lambda x: np.log1p(x))
+    X = ["w1 w2", "w3", "w4 w1", "w5"]
+    alone = slow.pairwise(X)
+    with joblib.parallel_config(backend="threading"):
+        assert (slow.pairwise(X, n_jobs=2) == alone).all()
+
+
+def test_one_job_is_one_thread(mover, monkeypatch):
+    X = corpus(30)
+    every = mover.pairwise(X)
+    mover._self_terms.clear()
+    threads = set()
+    real = batch._kernels.solve_pairs
+
+    def seen(*arguments):
+        threads.add(threading.get_ident())
+        return real(*arguments)
+
+    monkeypatch.setattr(batch._kernels, "solve_pairs", seen)
+    assert (mover.pairwise(X, n_jobs=1) == every).all()
+    assert threads == {threading.get_ident()}
+
+
 def test_progress_is_silent_without_a_terminal(mover, capfd):
     mover.pairwise(corpus(5), progress=True)
     assert capfd.readouterr() == ("", "")
@@ -50,6 +77,23 @@ def test_progress_on_a_terminal_counts_the_pairs(mover, monkeypatch):
     monkeypatch.setattr("sys.stderr", screen)
     mover.pairwise(corpus(5), progress=True)
     assert "sentence pairs" in screen.getvalue()
+
+
+def test_workers_report_one_chunk_after_the_other(mover, monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    monkeypatch.setattr(batch, "_CHUNK", 20)
+    X, steps = corpus(12), []
+
+    @contextmanager
+    def counting(wanted, total):
+        yield steps.append
+
+    alone = mover.pairwise(X)
+    monkeypatch.setattr(batch, "_bar", counting)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert (mover.pairwise(X, progress=True) == alone).all()
+    assert sum(steps) == 78
+    assert max(steps) <= 20
 
 
 def test_workers_need_joblib(mover, monkeypatch):

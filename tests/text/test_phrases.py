@@ -63,5 +63,17 @@ def test_a_function_may_leave_words_out_and_must_stay_inside():
     assert [p.tolist() for p in found] == [[0, 1], [2]]
     with pytest.raises(ValueError, match="from 0 to 2"):
         phrases_of(lambda words: [[0, 3]], 2, ("a", "b", "c"), None)
-    with pytest.raises(ValueError, match="lists of positions"):
-        phrases_of(lambda words: ["ab"], 2, ("a", "b"), None)
+    nonsense = (
+        None,
+        3,
+        [0, 1],
+        ["ab"],
+        ["01"],
+        [[0.5, 1]],
+        [[True, False]],
+        [[[0, 1]]],
+        [[10**30]],
+    )
+    for found in nonsense:
+        with pytest.raises(ValueError, match="lists of positions"):
+            phrases_of(lambda words, found=found: found, 2, ("a", "b"), None)

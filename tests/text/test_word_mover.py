@@ -124,6 +124,22 @@ def test_scale_of_the_vectors_is_the_scale_of_the_distance():
         one = WordMover(VECTORS, **options).distance(s, t, tol=1e-6)
         ten = WordMover((WORDS, 10 * MATRIX), **options).distance(s, t, tol=1e-6)
         assert ten == pytest.approx(10 * one, rel=1e-5)
+        for scale in (1e-100, 1e100):  # squares still fit
+            other = WordMover((WORDS, scale * MATRIX), **options).distance(s, t, tol=1e-6)
+            assert other == pytest.approx(scale * one, rel=1e-5)
+        for scale in (1e-200, 1e200):
+            with pytest.raises(ValueError, match="multiply all vectors"):
+                WordMover((WORDS, scale * MATRIX), unit=1.0, **options).distance(s, t)
+    # Far from the origin the unit keeps its digits.
+    assert WordMover((WORDS, MATRIX + 1e7)).unit == pytest.approx(WordMover(VECTORS).unit, 1e-6)
+
+
+def test_another_charge_after_the_first_distance_is_not_debiased_by_the_old_one():
+    s, t = "the old dog chases a cat", "a boy sees the red house"
+    mover = WordMover(VECTORS)
+    mover.distance(s, t)
+    mover.charge = 2.0
+    assert mover.distance(s, t) == WordMover(VECTORS, charge=2.0).distance(s, t)
 
 
 def test_pairwise_and_distances_are_the_single_distances():
@@ -170,10 +186,14 @@ def test_weights():
     idf, unseen = inverse_frequencies([["the", "dog"], ["the", "cat"], ["the", "man"]])
     expected = np.array([idf["the"], idf["dog"], unseen])
     np.testing.assert_allclose(prepared.weights, expected / expected.sum())
-    with pytest.raises(ValueError, match="must be finite and not negative"):
-        value("dog", "cat", weights={"dog": -1.0})
-    with pytest.raises(ValueError, match="weights must be"):
-        WordMover(VECTORS, weights="tfidf")
+    for bad in (-1.0, np.inf, "x"):
+        with pytest.raises(ValueError, match=r"weights\['dog'\] must be"):
+            value("dog", "cat", weights={"dog": bad})
+    huge = value("dog cat", "dog man", weights=dict.fromkeys(WORDS, 1e308))
+    assert huge == pytest.approx(value("dog cat", "dog man"))
+    for bad in ("tfidf", np.ones(3)):
+        with pytest.raises(ValueError, match="weights must be"):
+            WordMover(VECTORS, weights=bad)
 
 
 def test_stop_words_tokenizer_and_case():
@@ -216,8 +236,19 @@ def test_bad_arguments_name_the_repair():
     for sentence in (3, ["dog", 3], b"dog", None):
         with pytest.raises(ValueError, match="a sentence must be"):
             WordMover(VECTORS).distance(sentence, "dog")
-    with pytest.raises(ValueError, match="two sentences each"):
-        WordMover(VECTORS).distances([("dog", "cat", "man")])
+    for pairs in ([("dog", "cat", "man")], ["ab"]):
+        with pytest.raises(ValueError, match="two sentences each"):
+            WordMover(VECTORS).distances(pairs)
+    mover = WordMover(VECTORS)
+    calls = {
+        "X": lambda text: mover.pairwise(text),
+        "Y": lambda text: mover.pairwise(["dog"], text),
+        "corpus must": lambda text: mover.nearest("dog", text),
+        "corpus": lambda text: mover.fit(text),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"{name}.*list of sentences; got the string 'a dog'"):
+            call("a dog")
     with pytest.raises(ValueError, match="groups"):
         WordMover(VECTORS, groups="trees")
     with pytest.raises(ValueError, match="groups must be"):
@@ -232,8 +263,9 @@ def test_bad_arguments_name_the_repair():
         WordMover((["a", "a"], np.ones((2, 1))))
     with pytest.raises(ValueError, match="empty mapping"):
         WordMover({})
-    with pytest.raises(ValueError, match="one row of numbers"):
-        WordMover((["a"], ["b"]))
+    for vectors in ((["a"], ["b"]), {"a": [1.0], "b": [1.0, 2.0]}):
+        with pytest.raises(ValueError, match="one row of numbers"):
+            WordMover(vectors)
     bad = WordMover({"a": [1.0], "b": [np.nan]}, unit=1.0)
     with pytest.raises(ValueError, match="'b' has NaN"):
         bad.distance("a", "b")

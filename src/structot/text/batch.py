@@ -20,6 +20,7 @@ from structot.text._blocks import Model
 from structot.text._kernels import Corpus
 
 Array = np.ndarray
+Job = tuple[Callable[..., Array], tuple]  # a function and its arguments, which travel to a worker
 
 MAX_ITER = 20_000
 _CHUNK = 1024  # pairs that go to another process at a time
@@ -175,47 +176,59 @@ def solve(
         F of every block; LINEAR is plain transport.
     n_jobs
         As in joblib: None is the threads of this process, unless `joblib.parallel_config` says
-        otherwise (a dask cluster, say); more than 1 spreads chunks over that many workers.
+        otherwise (a dask cluster, say); 1 is one thread; more than 1 spreads chunks over that many
+        workers.
     progress
         Show a bar, if somebody watches a terminal.
     """
-    max_iter = MAX_ITER if max_iter is None else max_iter
+    limit = MAX_ITER if max_iter is None else max_iter
+
+    def here(chunk: Array) -> Array:
+        if n_jobs == 1:
+            return solve_chunk((corpus, vectors, chunk), model, tol, limit)
+        return solve_here(corpus, vectors, chunk, model, tol, limit)
+
+    def job(chunk: Array) -> Job:
+        return solve_chunk, (restrict(corpus, vectors, chunk), model, tol, limit)
+
+    return collect(pairs, here, job, n_jobs=n_jobs, progress=progress, size=_CHUNK)
+
+
+def collect(
+    pairs: Array,
+    here: Callable[[Array], Array],
+    job: Callable[[Array], Job],
+    *,
+    n_jobs: int | None,
+    progress: bool,
+    size: int,
+) -> Answers:
+    """The answers of all pairs from chunks of some size: ``here(chunk)``, or jobs for workers."""
     pairs = np.ascontiguousarray(pairs, dtype=np.int64).reshape(-1, 2)
-    chunks = [pairs[k : k + _CHUNK] for k in range(0, len(pairs), _CHUNK)]
+    chunks = [pairs[k : k + size] for k in range(0, len(pairs), size)]
+    parallel = _workers(n_jobs, progress) if len(chunks) > 1 else None
     found = []
     with _bar(progress, len(pairs)) as advance:
-        for rows in _each(corpus, vectors, chunks, model, tol, max_iter, n_jobs):
+        for rows in map(here, chunks) if parallel is None else _spread(parallel, job, chunks):
             found.append(rows)
             advance(len(rows))
     table = np.concatenate([np.empty((0, 4)), *found])
     return Answers(table[:, 0], table[:, 1], table[:, 2].astype(int), table[:, 3].astype(int))
 
 
-def _each(
-    corpus: Corpus,
-    vectors: Array,
-    chunks: list[Array],
-    model: Model,
-    tol: float,
-    max_iter: int,
-    n_jobs: int | None,
-) -> Iterator[Array]:
-    """The answers of the chunks, in order."""
-    parallel = _workers(n_jobs) if len(chunks) > 1 else None
-    if parallel is None:
-        yield from (solve_here(corpus, vectors, c, model, tol, max_iter) for c in chunks)
-        return
+def _spread(parallel: Any, job: Callable[[Array], Job], chunks: list[Array]) -> Any:
+    """The answers of the chunks, in order, from workers."""
     from joblib import delayed
 
-    def jobs() -> Iterator[Any]:
+    def calls() -> Iterator[Any]:
         for chunk in chunks:
-            data = restrict(corpus, vectors, chunk)
-            yield delayed(solve_chunk)(data, model, tol, max_iter)
+            function, arguments = job(chunk)
+            yield delayed(function)(*arguments)
 
-    yield from parallel(jobs())
+    return parallel(calls())
 
 
-def _workers(n_jobs: int | None) -> Any:
+def _workers(n_jobs: int | None, progress: bool) -> Any:
     """A joblib pool, or None where the threads of this process do the work."""
     try:
         import joblib
@@ -225,7 +238,8 @@ def _workers(n_jobs: int | None) -> Any:
         raise ImportError(f'n_jobs={n_jobs} needs joblib: pip install "structot[text]".') from None
     if joblib.effective_n_jobs(n_jobs) == 1:
         return None
-    return joblib.Parallel(n_jobs=n_jobs, return_as="list")
+    # A bar needs the answers one by one.
+    return joblib.Parallel(n_jobs=n_jobs, return_as="generator" if progress else "list")
 
 
 @contextmanager

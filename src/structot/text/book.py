@@ -64,7 +64,7 @@ class Book:
         mover, sentences = self.mover, [self.sentences[s] for s in used]
         found = mover.answers(sentences, pairs, tol=tol, n_jobs=n_jobs, progress=progress)
         _warn(found, tol)
-        half = 0.5 * mover.self_terms(sentences, tol)
+        half = 0.5 * mover.self_terms(sentences, tol, n_jobs)
         value = found.value - (half[pairs[:, 0]] + half[pairs[:, 1]])
         same = pairs[:, 0] == pairs[:, 1]
         if mover.debias:

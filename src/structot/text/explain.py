@@ -167,7 +167,7 @@ def draw_alignment(
         (target, places[1], 0.06, "top"),
     ):
         for word, x in zip(words, at):
-            ax.text(x, y, word, ha="center", va=align)
+            ax.text(x, y, word, ha="center", va=align, parse_math=False)
     ax.set(xlim=(0, 1), ylim=(-0.12, 1.12), xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -205,7 +205,7 @@ def explain(mover: WordMover, s: Any, t: Any, tol: float = 1e-4) -> Explanation:
         M,
         shares,
         tuple(sorted(phrases, key=lambda pair: -pair.contribution)),
-        float(result.value - 0.5 * own.sum()),
+        0.0 if mover.debias and source.key == target.key else result.value - 0.5 * float(own.sum()),
         result,
     )
 
@@ -218,11 +218,15 @@ def solve_sentences(mover: WordMover, s: Sentence, t: Sentence, tol: float) -> t
     if mover.concave is None:
         structure = Modular() + Coverage(s.phrases, t.phrases, price(mover, s, t))
         return solve(M, s.weights, t.weights, structure=structure, tol=tol), M
+    return solve_concave(M, s, t, mover.concave, mover.unit, tol), M
+
+
+def solve_concave(M: Array, s: Sentence, t: Sentence, g: Any, unit: float, tol: float) -> Result:
+    """min Σ_kl unit · f_kl(P) with f_kl from g and M / unit."""
     if not M.any():
-        return solve(M, s.weights, t.weights, tol=tol), M
-    structure = Groups(s.phrases, t.phrases, mover.concave, equal_coverage=True)
-    result = solve(M / mover.unit, s.weights, t.weights, structure=structure, tol=tol)
-    return _scaled(result, mover.unit), M
+        return solve(M, s.weights, t.weights, tol=tol)
+    structure = Groups(s.phrases, t.phrases, g, equal_coverage=True)
+    return _scaled(solve(M / unit, s.weights, t.weights, structure=structure, tol=tol), unit)
 
 
 def price(mover: WordMover, s: Sentence, t: Sentence) -> float:

@@ -150,10 +150,14 @@ def check_length(ngram: Any) -> int:
 def _checked(found: Any, words: tuple[str, ...]) -> list[Array]:
     """What a user's function returned; a word in none of its phrases is a phrase of its own."""
     try:
-        phrases = [np.unique(np.asarray(list(phrase), dtype=np.int64)) for phrase in found]
+        given = [np.asarray(list(phrase)) for phrase in found]
     except (TypeError, ValueError):
-        raise ValueError(f"groups(words) must return lists of positions; got {found!r}.") from None
-    phrases = [phrase for phrase in phrases if phrase.size]
+        given = [np.array("nonsense")]
+    given = [phrase for phrase in given if phrase.size]
+    # Masks, fractions and digits in strings could be read as positions, but are not meant so.
+    if any(phrase.ndim != 1 or phrase.dtype.kind not in "iu" for phrase in given):
+        raise ValueError(f"groups(words) must return lists of positions; got {found!r}.")
+    phrases = [np.unique(phrase).astype(np.int64) for phrase in given]
     for phrase in phrases:
         if phrase[0] < 0 or phrase[-1] >= len(words):
             raise ValueError(

@@ -16,6 +16,7 @@ from structot._checks import count
 from structot.concave.base import CUSTOM
 from structot.text import batch
 from structot.text.book import Book
+from structot.text.vectors import listed
 
 if TYPE_CHECKING:
     from structot.text.word_mover import WordMover
@@ -61,7 +62,7 @@ def nearest(
     [2, 1]
     """
     k = count("k", k)
-    book = Book(mover, [query, *corpus])
+    book = Book(mover, [query, *listed("corpus", corpus)])
     if book.place[0] < 0:
         raise ValueError(f"query {query!r} has no known word; there is nothing to compare.")
     candidates = np.flatnonzero(book.place[1:] >= 0)
@@ -97,12 +98,15 @@ class _Search:
         self.corpus, self.vectors = batch.pack(book.sentences, book.mover.rows)
         model = book.mover.model
         self.slope = model.unit if book.mover.is_plain else 1.0
+        # Weights have sum 1, so that centroids may be taken around any origin.
+        self.vectors_around = self.vectors - self.vectors.mean(axis=0)
+        self.size = self.slope * np.abs(self.vectors_around).max() + model.price
 
     def is_open(self) -> Array:
         """Which candidates are not solved and not proved to be too far."""
         limit = np.partition(self.distance, self.k - 1)[self.k - 1]
         # Bounds and values carry rounding errors: a margin keeps ties in.
-        near = self.bound <= limit + 1e-9 * (1.0 + abs(limit)) if limit < np.inf else True
+        near = self.bound <= limit + 1e-9 * (self.size + abs(limit)) if limit < np.inf else True
         return np.isinf(self.distance) & near
 
     def solve(self, chosen: Array) -> None:
@@ -116,7 +120,7 @@ class _Search:
         offset, word = self.corpus.offset, self.corpus.word
         centers = np.stack(
             [
-                sentence.weights @ self.vectors[word[offset[s] : offset[s + 1]]]
+                sentence.weights @ self.vectors_around[word[offset[s] : offset[s + 1]]]
                 for s, sentence in enumerate(self.book.sentences)
             ]
         )

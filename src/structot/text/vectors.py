@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from structot._checks import nonnegative
+
 Array = np.ndarray
 
 # Words without content of their own. Negation is content, so that "no" and "not" are not here.
@@ -25,6 +27,7 @@ ENGLISH = frozenset(
 
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 _SAMPLE = 1000  # words from which the mean distance of a larger vocabulary is taken
+_LEAST, _MOST = 1e-140, 1e140  # sizes of vectors whose squares neither vanish nor overflow
 
 
 def split_words(text: str) -> list[str]:
@@ -95,6 +98,12 @@ class Vocabulary:
             bad = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
             word = next(w for w, r in self.index.items() if r == rows[bad])
             raise ValueError(f"the vector of {word!r} has NaN or infinite entries; remove it.")
+        largest = float(np.abs(vectors).max(initial=0.0))
+        if largest and not _LEAST <= largest <= _MOST:
+            raise ValueError(
+                f"vectors has entries of size {largest:.1e}, whose squares leave the range of "
+                "float64; multiply all vectors by one number."
+            )
         if self.normalize:
             length = np.linalg.norm(vectors, axis=1, keepdims=True)
             vectors = vectors / np.where(length > 0, length, 1.0)
@@ -108,6 +117,7 @@ class Vocabulary:
         if rows.size < 2:
             return 1.0
         X = self.rows(rows)
+        X -= X.mean(axis=0)  # against cancellation: distances do not depend on the origin
         square = (X**2).sum(axis=1)
         distance = np.sqrt(np.maximum(square[:, None] + square - 2.0 * X @ X.T, 0.0))
         np.fill_diagonal(distance, 0.0)
@@ -116,7 +126,10 @@ class Vocabulary:
 
 
 def _matrix(values: Any) -> Array:
-    matrix = np.asarray(values)
+    try:
+        matrix = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        matrix = np.empty(len(values), dtype=object)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiu" or matrix.size == 0:
         raise ValueError(
             "vectors must hold one row of numbers per word, all of the same length; got an array "
@@ -162,11 +175,8 @@ def word_weights(
     names = [word.lower() for word in words]
     if isinstance(weights, Mapping):
         given = [weights.get(word, weights.get(name, 1.0)) for word, name in zip(words, names)]
-        values = np.array(given, dtype=float)
-        if not (np.isfinite(values) & (values >= 0)).all():
-            bad = words[int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])]
-            raise ValueError(f"weights[{bad!r}] must be finite and not negative.")
-        return values
+        values = np.array([nonnegative(f"weights[{w!r}]", x) for w, x in zip(words, given)])
+        return values / (values.max(initial=0.0) or 1.0)  # their sum must not overflow
     if weights == "idf":
         if idf is None:
             raise ValueError('weights="idf" needs a corpus first: call fit(corpus).')
@@ -178,12 +188,20 @@ def word_weights(
 
 def check_weights(weights: Any) -> Any:
     """A mapping, or the name of a rule."""
-    if isinstance(weights, Mapping) or weights in ("uniform", "count", "idf"):
+    known = isinstance(weights, str) and weights in ("uniform", "count", "idf")
+    if known or isinstance(weights, Mapping):
         return weights
     raise ValueError(
         'weights must be "uniform", "count", "idf" or a mapping from words to numbers; '
         f"got {weights!r}."
     )
+
+
+def listed(name: str, sentences: Any) -> list:
+    """Several sentences as a list; one string is a mistake, for its letters are none."""
+    if isinstance(sentences, str):
+        raise ValueError(f"{name} must be a list of sentences; got the string {sentences[:80]!r}.")
+    return list(sentences)
 
 
 def check_tokenizer(tokenizer: Any) -> Callable[[str], Iterable[str]]:

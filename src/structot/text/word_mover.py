@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Text = Any  # a string, a list of tokens, or `Parsed`
 
+_SLOW_CHUNK = 32  # pairs that go to a worker at a time where g is a Python function
+
 
 class WordMover:
     """f(s, t) = min_{P in U(a,b)} <M, P> + Σ_kl β/n² · max_{U_k × V_l} P.
@@ -51,7 +53,8 @@ class WordMover:
         n: length of the windows of ``groups="ngrams"``, levels of the subtrees of
         ``"dependency"``. Every word is in n phrases.
     concave
-        g, from `structot.concave` or any concave function; None is the fixed charge.
+        g, from `structot.concave` or any concave function (in Python: a second or two per pair,
+        as nothing is compiled); None is the fixed charge.
     charge
         β, in units of ``unit``; not used with ``concave``.
     groups
@@ -127,7 +130,7 @@ class WordMover:
         self._stop = _vectors.stop_list(stop_words)
         self._idf: tuple[dict[str, float], float] | None = None
         self._reported = False
-        self._self_terms: dict[tuple[bytes, float], float] = {}
+        self._self_terms: dict[tuple[bytes, float, float], float] = {}
 
     def __repr__(self) -> str:
         price = f"charge={self.charge:g}" if self.concave is None else f"concave={self.concave!r}"
@@ -135,7 +138,7 @@ class WordMover:
 
     def fit(self, corpus: Iterable[Text]) -> WordMover:
         """Learn in how many sentences each word occurs, for ``weights="idf"``; returns itself."""
-        documents = [self.tokens(sentence)[0] for sentence in corpus]
+        documents = [self.tokens(text)[0] for text in _vectors.listed("corpus", corpus)]
         if not documents:
             raise ValueError("corpus is empty; pass the sentences that tell which words are rare.")
         self._idf = _vectors.inverse_frequencies(documents)
@@ -162,7 +165,7 @@ class WordMover:
         progress: bool = False,
     ) -> Array:
         """The distances of a list of pairs, shape (pairs,); see `pairwise` for the arguments."""
-        listed = [tuple(pair) for pair in pairs]
+        listed = [(pair,) if isinstance(pair, str) else tuple(pair) for pair in pairs]
         if any(len(pair) != 2 for pair in listed):
             raise ValueError("pairs must hold two sentences each.")
         book = Book(self, [sentence for pair in listed for sentence in pair])
@@ -185,13 +188,13 @@ class WordMover:
             Sentences. With Y=None the matrix is symmetric and half of it is computed.
         n_jobs
             As in joblib, whose ``parallel_config`` is honoured (``backend="dask"`` spreads the work
-            over a cluster). None: the threads of this process.
+            over a cluster). None: the threads of this process; 1: one of them.
         tol
             Certified relative gap of f for every pair.
         progress
             Show a bar, if somebody watches a terminal.
         """
-        X = list(X)
+        X = _vectors.listed("X", X)
         if Y is None:
             book = Book(self, X)
             rows, columns = np.triu_indices(len(X))
@@ -199,7 +202,7 @@ class WordMover:
             D[rows, columns] = book.distances(np.stack([rows, columns], 1), n_jobs, tol, progress)
             D[columns, rows] = D[rows, columns]
             return D
-        Y = list(Y)
+        Y = _vectors.listed("Y", Y)
         book = Book(self, X + Y)
         pairs = np.indices((len(X), len(Y))).reshape(2, -1).T + [0, len(X)]
         return book.distances(pairs, n_jobs, tol, progress).reshape(len(X), len(Y))
@@ -321,11 +324,11 @@ class WordMover:
     ) -> Answers:
         """f of pairs of prepared sentences, with the certificates; nothing is debiased."""
         tol, model = positive("tol", tol), self.model
+        options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
         if model.kind == CUSTOM:
-            return _in_python(self, sentences, pairs, tol)
+            return _in_python(self, sentences, pairs, tol, **options)
         corpus, vectors = batch.pack(sentences, self.rows)
-        options: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs, "progress": progress}
-        found = batch.solve(corpus, vectors, pairs, model, **options)
+        found = batch.solve(corpus, vectors, pairs, model, tol=tol, **options)
         if model.kind == LINEAR:
             slope = model.unit
             return Answers(slope * found.value, slope * found.lower_bound, found.n_iter, found.code)
@@ -341,30 +344,46 @@ class WordMover:
         rows = np.arange(len(x) + len(y))
         return costs(np.concatenate([x, y]), rows[: len(x)], rows[len(x) :])
 
-    def self_terms(self, sentences: Sequence[Sentence], tol: float) -> Array:
+    def self_terms(
+        self, sentences: Sequence[Sentence], tol: float, n_jobs: int | None = None
+    ) -> Array:
         """f(s, s) of every sentence, from the cache where it was needed before."""
         if not self.debias or self.is_plain or self.concave is not None:
             return np.zeros(len(sentences))  # staying where one is costs nothing without a charge
-        keys = [(sentence.key, tol) for sentence in sentences]
+        price = self.model.price
+        keys = [(sentence.key, tol, price) for sentence in sentences]
         new = {key: s for key, s in zip(keys, sentences) if key not in self._self_terms}
         if new:
             same = np.repeat(np.arange(len(new)), 2).reshape(-1, 2)
-            found = self.answers(list(new.values()), same, tol=tol)
+            found = self.answers(list(new.values()), same, tol=tol, n_jobs=n_jobs)
             self._self_terms.update(zip(new, found.value.tolist()))
         return np.array([self._self_terms[key] for key in keys])
 
 
 def _in_python(
-    mover: WordMover, sentences: Sequence[Sentence], pairs: Array, tol: float
+    mover: WordMover, sentences: Sequence[Sentence], pairs: Array, tol: float, **options: Any
 ) -> Answers:
     """The same for a g without compiled form: one `solve` per pair, slower."""
-    from structot.text.explain import solve_sentences
 
-    table = np.empty((len(pairs), 4))
-    for k, (s, t) in enumerate(pairs):
-        result, _ = solve_sentences(mover, sentences[s], sentences[t], tol)
-        table[k] = result.value, result.lower_bound, result.n_iter, not result.converged
-    return Answers(table[:, 0], table[:, 1], table[:, 2].astype(int), table[:, 3].astype(int))
+    def job(chunk: Array) -> batch.Job:
+        problems = [
+            (mover.cost(sentences[s], sentences[t]), sentences[s], sentences[t]) for s, t in chunk
+        ]
+        return _solve_in_python, (problems, mover.concave, mover.unit, tol)
+
+    def here(chunk: Array) -> Array:
+        function, arguments = job(chunk)
+        return function(*arguments)
+
+    return batch.collect(pairs, here, job, size=_SLOW_CHUNK, **options)
+
+
+def _solve_in_python(problems: list, g: Concave, unit: float, tol: float) -> Array:
+    """One row (value, bound, iterations, code) per problem (M, s, t)."""
+    from structot.text.explain import solve_concave
+
+    results = [solve_concave(M, s, t, g, unit, tol) for M, s, t in problems]
+    return np.array([(r.value, r.lower_bound, r.n_iter, not r.converged) for r in results])
 
 
 def _shown(sentence: Any) -> str:
