@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,9 +160,11 @@ def _download(origin: _Origin, where: Path, missing: FileNotFoundError) -> Path:
         ) from None
     note(f"fetching {origin.name} from OpenML (data set {origin.openml_id}); this takes a minute")
     try:
-        bunch = fetch_openml(
-            data_id=origin.openml_id, as_frame=False, parser="liac-arff", n_retries=1
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a retry is no news; a failure is an error below
+            bunch = fetch_openml(
+                data_id=origin.openml_id, as_frame=False, parser="liac-arff", n_retries=1
+            )
     except OSError as error:  # no network, no such host, refused, interrupted
         raise FileNotFoundError(f"{missing} Downloading it failed: {error}.") from error
     arrays = _from_openml(origin, bunch.data, bunch.target)

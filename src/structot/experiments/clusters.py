@@ -14,6 +14,8 @@ import numpy as np
 from structot.concave import ThresholdSqrt
 from structot.datasets.synthetic import ClusterProblem, clusters
 from structot.experiments._runner import Records, Report, Settings, Task
+from structot.experiments._sweep import names as plan_names
+from structot.experiments._sweep import sweep, words
 from structot.experiments._tables import certificate, reached, table
 from structot.result import Result
 from structot.solvers.solve import solve
@@ -93,14 +95,7 @@ class Clusters:
     def tasks(self, settings: Settings, done: Records) -> list[Task]:
         """One plan each."""
         seeds = settings.seeds or (1 if settings.quick else 5)
-        tasks = []
-        for seed in range(seeds):
-            for kind in ("emd", "entropic"):
-                tasks.append(Task(f"{kind}-{seed}", compute, {"kind": kind, "seed": seed}))
-            for alpha in _alphas(settings):
-                arguments = {"kind": "structured", "seed": seed, "alpha": alpha}
-                tasks.append(Task(f"alpha-{alpha:g}-{seed}", compute, arguments))
-        return tasks
+        return sweep(compute, seeds, _alphas(settings))
 
     def report(self, settings: Settings, done: Records) -> Report:
         """Concentration by method and α."""
@@ -113,10 +108,10 @@ class Clusters:
         curve = [float(np.mean(over_seeds(f"alpha-{alpha:g}"))) for alpha in alphas]
         plain = {kind: float(np.mean(over_seeds(kind))) for kind in ("emd", "entropic")}
         worst = max(record["gap"] for record in done.values())
-        names = ["emd", "entropic", *(f"alpha-{alpha:g}" for alpha in alphas)]
+        names = plan_names(alphas)
         rows = [
             (
-                _words(name),
+                words(name, REG),
                 float(np.mean(over_seeds(name))),
                 float(np.max(over_seeds(name, "gap"))),
                 float(np.median(over_seeds(name, "seconds"))),
@@ -149,11 +144,6 @@ class Clusters:
         return Report(results, text, figures)
 
 
-def _words(name: str) -> str:
-    fixed = {"emd": "EMD", "entropic": f"entropic, reg {REG:g} mean(M)"}
-    return fixed.get(name) or f"structured, α = {name.removeprefix('alpha-')}"
-
-
 def draw_plans(done: Records) -> Figure:
     """Matchings above, plans below, as in the paper."""
     import matplotlib.pyplot as plt
@@ -162,14 +152,14 @@ def draw_plans(done: Records) -> Figure:
 
     data = _data(0)
     labels = data.source_labels, data.target_labels
-    names = ["emd", "entropic", *(f"alpha-{alpha:g}" for alpha in reversed(SHOWN))]
+    names = plan_names(SHOWN[::-1])
     figure, axes = plt.subplots(2, len(names), figsize=(13, 5.4), layout="constrained")
     for name, (top, bottom) in zip(names, axes.T, strict=True):
         record = done[f"{name}-0"]
         plot.matching(data.X, data.Y, record["plan"], *labels, ax=top)
         plot.plan(record["plan"], *labels, ax=bottom).set(xlabel="", ylabel="")
         share = f"concentration {record['concentration']:.2f}"
-        top.set_title(f"{_words(name)}\n{share}", fontsize=9)
+        top.set_title(f"{words(name, REG)}\n{share}", fontsize=9)
     axes[1, 0].set(xlabel="target points", ylabel="source points")
     return figure
 

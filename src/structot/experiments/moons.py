@@ -15,6 +15,8 @@ import numpy as np
 from structot.concave import ThresholdSqrt
 from structot.datasets.synthetic import ClusterProblem, two_moons
 from structot.experiments._runner import Records, Report, Settings, Task
+from structot.experiments._sweep import names as plan_names
+from structot.experiments._sweep import sweep, words
 from structot.experiments._tables import certificate, reached, table
 from structot.groups import neighborhoods
 from structot.solvers.solve import solve
@@ -110,19 +112,13 @@ class Moons:
 
     def tasks(self, settings: Settings, done: Records) -> list[Task]:
         """One plan each."""
-        tasks = []
-        for seed in range(settings.seeds or (1 if settings.quick else 5)):
-            for kind in ("emd", "entropic"):
-                tasks.append(Task(f"{kind}-{seed}", compute, {"kind": kind, "seed": seed}))
-            for alpha in _alphas(settings):
-                arguments = {"kind": "structured", "seed": seed, "alpha": alpha}
-                tasks.append(Task(f"alpha-{alpha:g}-{seed}", compute, arguments))
-        return tasks
+        seeds = settings.seeds or (1 if settings.quick else 5)
+        return sweep(compute, seeds, _alphas(settings))
 
     def report(self, settings: Settings, done: Records) -> Report:
         """Neighbours kept by method and α."""
         seeds = sorted({int(key.rsplit("-", 1)[1]) for key in done})
-        names = ["emd", "entropic", *(f"alpha-{alpha:g}" for alpha in _alphas(settings))]
+        names = plan_names(_alphas(settings))
 
         def mean(name: str, field: str) -> float:
             return float(np.mean([done[f"{name}-{seed}"][field] for seed in seeds]))
@@ -135,7 +131,7 @@ class Moons:
             f"{N_POINTS} points on either moon, groups of a point and its {NEIGHBOURS} nearest "
             f"neighbours on both sides; draws: {len(seeds)}. Neighbours kept: the share of pairs "
             "of neighbours whose barycentric images are again among each other's nearest. "
-            f"Structured transport keeps {kept[best]:.0%} at best ({_words(best)}), EMD "
+            f"Structured transport keeps {kept[best]:.0%} at best ({words(best, REG)}), EMD "
             f"{kept['emd']:.0%}, entropic {kept['entropic']:.0%}. The last column counts randomly "
             "drawn partners instead of barycentric images; there spreading the mass over a block "
             f"counts against a plan: EMD {drawn['emd']:.0%}, structured at best "
@@ -143,7 +139,7 @@ class Moons:
             + table(
                 ["plan", "neighbours kept", "largest gap", "plain cost", "drawn partners kept"],
                 [
-                    [_words(name), kept[name], gaps[name], mean(name, "linear"), drawn[name]]
+                    [words(name, REG), kept[name], gaps[name], mean(name, "linear"), drawn[name]]
                     for name in names
                 ],
             )
@@ -159,11 +155,6 @@ class Moons:
         return Report(results, text, figures)
 
 
-def _words(name: str) -> str:
-    fixed = {"emd": "EMD", "entropic": f"entropic, reg {REG:g} mean(M)"}
-    return fixed.get(name) or f"structured, α = {name.removeprefix('alpha-')}"
-
-
 def draw(done: Records) -> Figure:
     """Matchings above, coloured along the source's arc, plans below."""
     import matplotlib.pyplot as plt
@@ -171,7 +162,7 @@ def draw(done: Records) -> Figure:
     from structot import plot
 
     data = _data(0)
-    names = ["emd", "entropic", *(f"alpha-{alpha:g}" for alpha in reversed(SHOWN))]
+    names = plan_names(SHOWN[::-1])
     figure, axes = plt.subplots(
         2, len(names), figsize=(12, 5.0), layout="constrained", height_ratios=(0.62, 1)
     )
@@ -180,7 +171,7 @@ def draw(done: Records) -> Figure:
         record = done[f"{name}-0"]
         plot.matching(data.X, data.Y, record["plan"], along, ax=top)
         plot.plan(record["plan"], ax=bottom).set(xlabel="", ylabel="")
-        top.set_title(f"{_words(name)}\nneighbours kept {record['kept']:.0%}", fontsize=9)
+        top.set_title(f"{words(name, REG)}\nneighbours kept {record['kept']:.0%}", fontsize=9)
     axes[1, 0].set(xlabel="target points along the arc", ylabel="source points along the arc")
     return figure
 
