@@ -143,9 +143,10 @@ def verify(
     """Check a result from scratch: P in U(a,b), value = objective(P), K in B(F), u ⊕ v <= K, bound.
 
     Nothing of the solver is used: the structure is bound anew, and membership of the worst cost in
-    B(F) is decided by submodular minimisation. A `ConvexCost` has no polytope: what can be checked
-    is <Q, K> <= f(Q) at some plans Q: the plan itself, the one that is cheapest for K, and random
-    ones. That finds wrong bounds, and proves none.
+    B(F) is decided by submodular minimisation: for generic functions within limits of effort, where
+    a violation found is one and none found is no proof. A `ConvexCost` has no polytope: what can be
+    checked is <Q, K> <= f(Q) at some plans Q: the plan itself, the one that is cheapest for K, and
+    random ones. That finds wrong bounds, and proves none.
 
     Examples
     --------

@@ -132,6 +132,9 @@ class Problem:
     def scale(self) -> float:
         """A value this small is zero: 1e-12 of moving everything at the largest finite cost."""
         largest = float(self.M.max(where=np.isfinite(self.M), initial=0.0))
+        if largest == 0:  # then the prices of F are all there is
+            prices = self.function.greedy(self.independent)
+            largest = float(np.abs(prices[np.isfinite(prices)]).max(initial=0.0))
         return max(1e-12 * self.total * largest, np.finfo(float).tiny)
 
     def relative_gap(self, value: float, lower_bound: float) -> float:

@@ -35,6 +35,27 @@ def test_agrees_with_the_min_norm_point_and_with_enumeration(name: str, seed: in
     assert descent(table, K, K - Z) <= 1e-8 * max(float(np.sum((K - Z) ** 2)), 1.0)
 
 
+@pytest.mark.parametrize(("largest", "sweeps"), [(0.0, 20), (1.0, 100)])
+def test_a_point_inside_is_found_in_few_sweeps(
+    largest: float, sweeps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its distance goes to 0, so that no accuracy relative to it is ever reached."""
+    rng = np.random.default_rng(1)
+    generic = 0.1 * sot.structures.Rank(rng.normal(size=(4, 3)))
+    groups = sot.Groups([[0, 1], [1, 2, 3]], None, sot.concave.Sqrt())
+    F = (groups + generic).bind(rng.uniform(0, largest, (4, 5)))
+    assert isinstance(F, Sum)
+    corners = [F.greedy(rng.normal(size=F.shape)) for _ in range(6)]
+    inside = np.mean(corners, axis=0)
+    visits: list[float] = []
+    project = F.layers[0].project
+    monkeypatch.setattr(F.layers[0], "project", lambda *a: visits.append(0.0) or project(*a))
+    assert F.project(inside) == pytest.approx(inside, abs=1e-8)
+    assert len(visits) <= sweeps
+    assert F.excess(inside) <= 1e-12
+    assert F.excess(corners[0] + 1e-3 * (corners[0] - inside)) > 1e-6
+
+
 def test_every_sweep_stays_in_the_base_polytope() -> None:
     M = np.random.default_rng(0).uniform(0.1, 2, (3, 3))
     F = STRUCTURES["overlapping groups"].bind(M)

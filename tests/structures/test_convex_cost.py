@@ -166,6 +166,13 @@ def test_wrong_functions_are_found_out(wrong: ConvexCost) -> None:
         solve(M, A, B, structure=wrong, tol=1e-6, max_iter=200)
 
 
+def test_a_concave_function_that_is_flat_at_the_start_is_found_out() -> None:
+    """Its linearisation at the even plan is constant: it would prove that plan optimal at once."""
+    concave = ConvexCost(lambda P: -np.sum(P**2), lambda P: -2 * P)
+    with pytest.raises(ValueError, match="not convex"):
+        solve(np.ones((4, 5)), structure=concave)
+
+
 def test_verify_finds_a_bound_of_another_function() -> None:
     result = solve(M, A, B, structure=quadratic(2.0), tol=1e-2)
     assert verify(M, A, B, quadratic(2.0), result).polytope <= 1e-9

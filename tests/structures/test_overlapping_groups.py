@@ -182,7 +182,8 @@ def test_bad_hierarchies(arguments: tuple, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weights": [1.0]}, "weights must be 2 numbers"),
+        ({"weights": [1.0]}, "weights must be 2 finite numbers"),
+        ({"weights": [1.0, np.inf]}, "weights must be 2 finite numbers"),
         ({"weights": [1.0, -1.0]}, "none negative"),
         ({"concave": [sot.concave.Sqrt()]}, "concave has 1 functions for 2 levels"),
     ],
@@ -251,3 +252,11 @@ def test_forbidden_pairs_stay_forbidden_under_overlaps() -> None:
     result = sot.solve(M, structure=structure)
     assert result.converged
     assert result.plan[np.isinf(M)].tolist() == [0.0, 0.0]
+
+
+def test_a_price_without_a_ground_cost_has_a_scale() -> None:
+    """M = 0: the optimum of the fixed charge alone is certified, not lost in rounding."""
+    charge = sot.Coverage([0, 0, 1], [0, 1, 1], weights=[[0.0, 3.0], [3.0, 0.0]])
+    result = sot.solve(np.zeros((3, 3)), [0.5, 0.25, 0.25], [0.75, 0.125, 0.125], structure=charge)
+    assert result.converged
+    assert result.value == pytest.approx(0.0, abs=1e-11)

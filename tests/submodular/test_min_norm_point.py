@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structot.concave import Sqrt, Truncation
-from structot.structures import Groups
+from structot.structures import ChainCut, Groups, LogDet, Structure
 from structot.submodular import Oracle, min_norm_point
 from structot.submodular.base import Submodular
+from structot.submodular.min_norm_point import Corral
 
 Array = np.ndarray
 
@@ -116,6 +117,43 @@ def test_forty_edges_agree_with_divide_and_conquer() -> None:
     np.testing.assert_allclose(
         min_norm_point(F, Z, weights=c), F.project(Z, "cost"), rtol=0, atol=1e-6
     )
+
+
+def features(size: int, seed: int) -> LogDet:
+    rng = np.random.default_rng(seed)
+    return LogDet(rng.normal(size=(size, 4)), rng.normal(size=(size, 3)))
+
+
+def wolfe_gap(F: Submodular, K: Array, Z: Array, c: Array) -> float:
+    """max ⟨x, K - K'⟩ / |x|² over K' in B(F), x = K - Z in the metric c; by one greedy vertex."""
+    x = c * (K - Z)
+    return float(np.sum(x * (K - F.greedy(-x))) / np.sum(x * (K - Z)))
+
+
+@pytest.mark.parametrize("structure", [ChainCut(0.3, along="rows"), features(10, 0)])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_goes_on_where_the_distance_no_longer_falls(structure: Structure, seed: int) -> None:
+    """A gap ε shortens |x|² by about ε²: nothing in floating point, long before ε is rounding."""
+    rng = np.random.default_rng(seed)
+    F = structure.bind(np.ones((10, 10)))
+    Z, c = 0.3 * rng.normal(size=F.shape), rng.uniform(0.3, 3, F.shape)
+    assert wolfe_gap(F, min_norm_point(F, Z, weights=c, tol=1e-13), Z, c) <= 2e-13
+
+
+def test_beginning_at_an_earlier_corral_changes_no_answer() -> None:
+    rng = np.random.default_rng(4)
+    F = features(6, 1).bind(np.ones((6, 6)))
+    corral = Corral()
+    Z = rng.normal(size=F.shape)
+    for _ in range(4):
+        Z = Z + 0.05 * rng.normal(size=F.shape)
+        warm = min_norm_point(F, Z, tol=1e-13, corral=corral)
+        np.testing.assert_allclose(warm, min_norm_point(F, Z, tol=1e-13), rtol=0, atol=1e-6)
+    # The vertices and shares that are kept span the answer.
+    assert corral.vertices is not None
+    assert corral.share is not None
+    assert (corral.share > 0).all()
+    np.testing.assert_allclose(corral.share @ corral.vertices, warm.ravel(), atol=1e-12)
 
 
 def test_iterations_are_limited() -> None:

@@ -11,11 +11,12 @@ layer's own projection, converges linearly (Ene and Nguyen 2015).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from structot.submodular.base import Submodular
+from structot.submodular.min_norm_point import Corral, min_norm_point
 
 Array = np.ndarray
 
@@ -23,6 +24,9 @@ Array = np.ndarray
 _LOOK = 4
 # Squared relative error of K at which nothing is left to gain.
 _ROUNDING = 1e-19
+# The slack that one min-norm point may leave, relative to that of all layers, its largest value,
+# and the limit of cycles in one visit of its layer.
+_INEXACT, _COARSEST, _CYCLES = 1e-2, 1e-3, 50
 
 
 def project_sum(
@@ -62,26 +66,47 @@ def project_sum(
     edges = np.logical_and.reduce([layer._allowed() for layer in layers])
     costs = [_on(edges, layer.greedy(Z)) for layer in layers]
     rest = np.where(edges, Z, 0.0) - np.add.reduce(costs)  # Z - K
+    nearest = [_projection(layer) for layer in layers]
+    inexact = _COARSEST
     for sweep in range(max_sweeps):
         for r in rng.permutation(len(layers)):
             rest += costs[r]
-            costs[r] = _on(edges, layers[r].project(rest, "euclidean"))
+            costs[r] = _on(edges, nearest[r](rest, inexact))
             rest -= costs[r]
-        if sweep % _LOOK == 0 and _is_optimal(layers, edges, costs, rest, tol):
-            break
+        if sweep % _LOOK == 0:
+            slack, error = _accuracy(layers, edges, costs, rest)
+            if slack <= tol or error <= _ROUNDING:
+                break
+            inexact = min(max(_INEXACT * slack, _INEXACT * tol), _COARSEST)
     return np.where(edges, np.add.reduce(costs), np.inf)
+
+
+def _projection(layer: Submodular) -> Callable[[Array, float], Array]:
+    """The layer's projection; a min-norm point begins where the last one of the layer ended.
+
+    That one never moves away again, so that a few cycles to a coarse tolerance are a step as good.
+    """
+    if not layer.is_generic:
+        return lambda Z, tol: layer.project(Z, "euclidean")
+    corral = Corral()
+    return lambda Z, tol: min_norm_point(layer, Z, tol=tol, max_iter=_CYCLES, corral=corral)
 
 
 def _on(edges: Array, K: Array) -> Array:
     return np.where(edges, K, 0.0)
 
 
-def _is_optimal(
-    layers: Sequence[Submodular], edges: Array, costs: list[Array], rest: Array, tol: float
-) -> bool:
-    """Wolfe's criterion: ⟨x, K - K'⟩ <= tol · |x|² for x = K - Z and every K' in B(F)."""
+def _accuracy(
+    layers: Sequence[Submodular], edges: Array, costs: list[Array], rest: Array
+) -> tuple[float, float]:
+    """Wolfe's slack max ⟨x, K - K'⟩ over K' in B(F), relative to |x|² for x = K - Z; and a bound
+    of the squared error of K relative to its size: of slack and |x|² the smaller one, since the
+    answer is no farther from K than Z is.
+    """
     best = sum(layer.extension(_on(edges, rest)) for layer in layers)
     slack = best - float(np.sum(rest * np.add.reduce(costs)))
+    distance = float(np.sum(rest**2))
     size = sum(float(np.sum(K**2)) for K in costs)
-    # slack bounds the squared error of K: below the floor it is rounding, whatever |x| is.
-    return slack <= max(tol * float(np.sum(rest**2)), _ROUNDING * size)
+    if distance == 0.0 or size == 0.0:
+        return (0.0 if slack <= 0.0 else np.inf), distance
+    return slack / distance, min(slack, distance) / size

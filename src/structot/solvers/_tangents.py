@@ -10,6 +10,7 @@ import numpy as np
 
 from structot.problem import Problem
 from structot.submodular.base import inner
+from structot.transport import emd
 
 Array = np.ndarray
 
@@ -20,7 +21,8 @@ _SLACK = 1e-9
 class Tangents:
     """The linearisations along the way, each tested against f at the plan of the last one.
 
-    A function that is not convex, or a wrong subgradient, would prove wrong bounds.
+    A function that is not convex, or a wrong subgradient, would prove wrong bounds. The first one,
+    which may end it all, is tested where it is lowest, at the plan that its bound is about.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -31,7 +33,12 @@ class Tangents:
         """G + c/T on the allowed pairs, 0 elsewhere: <Q, cost> <= f(Q) for every plan Q."""
         function = self._problem.function
         value = function.extension(P)
-        if self._last is not None:
+        if self._last is None:
+            cost = G if function.allowed is None else np.where(function.allowed, G, np.inf)
+            Q = emd(cost, self._problem.a, self._problem.b).plan
+            other = function.extension(Q)
+            _test(other, value + inner(Q - P, G), abs(value) + abs(other) + inner(Q, abs(G)))
+        else:
             Q, other, H = self._last
             _test(value, other + inner(P - Q, H), abs(value) + abs(other) + inner(P, abs(H)))
             _test(other, value + inner(Q - P, G), abs(value) + abs(other) + inner(Q, abs(G)))

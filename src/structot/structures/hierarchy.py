@@ -71,9 +71,12 @@ class Hierarchy(Structure):
             self.weights = np.full(count, 1.0 / count)
         else:
             self.weights = as_array("weights", weights, 1)
-        if self.weights.size != count or not (self.weights >= 0).all():
+        if (
+            self.weights.size != count
+            or not (np.isfinite(self.weights) & (self.weights >= 0)).all()
+        ):
             raise ValueError(
-                f"weights must be {count} numbers, one per level and none negative; "
+                f"weights must be {count} finite numbers, one per level and none negative; "
                 f"got {self.weights.tolist()}."
             )
         self.levels = [

@@ -21,9 +21,9 @@ Array = np.ndarray
 
 # A solve that is expected to take longer than this many seconds is announced.
 _LONG = 30.0
-# What a solve was measured to take: projections, greedy vertices per projection and edge, and the
-# arithmetic of the min-norm point per vertex in seconds / E³.
-_PROJECTIONS, _VERTICES, _ARITHMETIC = 100, 2.0, 4e-9
+# What a solve was measured to take: greedy vertices per edge, 4 to 40 in all, and the arithmetic of
+# the min-norm point per vertex in seconds / E².
+_VERTICES, _ARITHMETIC = 20.0, 1e-8
 # Samples of the check at once, four calls each.
 _SAMPLES = 200
 _TOL = 1e-9
@@ -38,10 +38,10 @@ class SetFunction(Structure):
 
     All that is known are values, so that everything goes through them. Up to 12 pairs that matter,
     F is tabulated once, checked completely, and projected exactly by divide and conquer. Beyond
-    that each projection is a min-norm point, some 2 E vertices of E calls each: comfortable up to
-    about 60 pairs (8 × 8 points), slow at 100, out of reach at 1000. A problem that is expected to
-    take longer than half a minute is announced by one `SetFunctionWarning` with the expected time.
-    ``method="mirror_descent"`` needs no projection and goes further, to larger gaps.
+    that each projection is a min-norm point, and a whole solve takes 4 E to 40 E vertices of E
+    calls each: seconds up to about 100 pairs (10 × 10 points), out of reach at 1000. A problem that
+    is expected to take longer than half a minute is announced by one `SetFunctionWarning` with the
+    expected time. ``method="mirror_descent"`` needs no projection and goes further, to larger gaps.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ def _announce(F: CalledFunction, edges: int) -> None:
     if edges <= ENUMERATED:
         seconds = 2.0**edges * call
     else:
-        vertex = edges * call + _ARITHMETIC * edges**3
-        seconds = _PROJECTIONS * _VERTICES * edges * vertex
+        vertex = edges * call + _ARITHMETIC * edges**2
+        seconds = _VERTICES * edges * vertex
     if seconds > _LONG:
         warnings.warn(
             f"SetFunction knows only values of F: with {edges} pairs and {1e6 * call:.0f} µs per "

@@ -108,16 +108,17 @@ class Submodular(ABC):
         """argmin_S F(S) + shift(S): the negative entries of the min-norm point of F + shift."""
         shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
         K = self.project(-shift, "euclidean") + shift
-        allowed = self._allowed()
-        # The minimiser is a level set of K; rounding may blur which, so the best of them is taken.
-        best = Minimizer(np.zeros(self.shape, bool), 0.0)
-        scale = np.abs(K[allowed]).max(initial=0.0)
-        for level in (-1e-8 * scale, 0.0, 1e-8 * scale):
-            mask = allowed & (level >= K)
-            value = self.value(mask) + float(shift[mask].sum())
-            if value < best.value:
-                best = Minimizer(mask, value)
-        return best
+        # The minimiser is a level set of K. Rounding may blur which: one vertex values them all.
+        edges = np.flatnonzero(self._allowed())
+        order = edges[np.argsort(K.ravel()[edges], kind="stable")]
+        vertex = self.greedy(np.where(self._allowed(), -K, 0.0))
+        values = np.cumsum(vertex.ravel()[order] + shift.ravel()[order])
+        # Inside a tie the vertex may have another order, and then tells nothing of F.
+        values[:-1][np.diff(K.ravel()[order]) == 0] = np.inf
+        mask = np.zeros(self.shape, bool)
+        mask.ravel()[order[: int(np.argmin(values)) + 1]] = True
+        value = self.value(mask) + float(shift[mask].sum())
+        return Minimizer(mask, value) if value < 0 else Minimizer(np.zeros_like(mask), 0.0)
 
     def excess(self, K: Array) -> float:
         """How far K is outside B(F): the largest of K(A) - F(A) over A and |K(all) - F(all)|."""
@@ -131,6 +132,10 @@ class Submodular(ABC):
         from structot.submodular.sums import Scaled
 
         return self if factor == 1.0 else Scaled(self, factor)
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        return f"<{type(self).__name__} over {n}×{m} pairs>"
 
     def _allowed(self) -> Array:
         return np.ones(self.shape, bool) if self.allowed is None else self.allowed

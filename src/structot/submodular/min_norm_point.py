@@ -9,11 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lstsq
+from scipy.linalg import qr_delete, qr_insert, solve_triangular
 
 from structot.submodular.base import Oracle, Submodular
 
 Array = np.ndarray
+
+# What is rounding in a length, a share this small is none, and a vertex that adds less than this
+# part of its length to the affine hull lies in it.
+_ROUNDING, _NOTHING, _DEPENDENT = 1e-15, 1e-14, 1e-13
+# Cycles without a shorter x after which the best point so far is the answer.
+_PATIENCE = 10
 
 
 @dataclass
@@ -88,49 +94,90 @@ def min_norm_point(
         return root * (function.greedy(P)[edges] - target)
 
     if corral is None or corral.vertices is None or corral.share is None:
-        points, share = vertex(np.zeros(root.size))[None, :], np.ones(1)
+        hull = _Hull(vertex(np.zeros(root.size))[None, :], np.ones(1))
     else:
-        points, share = _minor_cycles(root * (corral.vertices - target), corral.share)
-    x = share @ points
-    best = np.inf
+        hull = _Hull(root * (corral.vertices - target), corral.share)
+        hull.descend()
+    least = best = np.inf
+    stalled = 0
     for _ in range(max_iter):
+        x = hull.share @ hull.points
         q = vertex(x)
         norm = float(x @ x)
-        scale = max(norm, float(np.max(np.sum(points**2, axis=1))) * 1e-16)
-        repeated = bool((np.abs(points - q).max(axis=1) == 0).any())
-        if norm - float(x @ q) <= tol * scale or repeated or norm >= best:
+        gap = norm - float(x @ q)
+        # Near the end |x|² falls by about gap², less than its rounding error: progress shows in
+        # the gap alone, which goes up and down, so that the best point is kept.
+        falls = norm < (1 - _ROUNDING) * least
+        stalled = 0 if falls else stalled + 1
+        if falls or gap < best:
+            least, best, points, share, answer = min(norm, least), gap, hull.points, hull.share, x
+        if gap <= tol * norm or norm <= (_ROUNDING * hull.size) ** 2:
             break
-        best = norm
-        points, share = _minor_cycles(np.vstack([points, q]), np.append(share, 0.0))
-        x = share @ points
+        if stalled > _PATIENCE or not hull.add(q):
+            break
+        hull.descend()
+    else:
+        points, share, answer = hull.points, hull.share, hull.share @ hull.points
     if corral is not None:
         corral.vertices, corral.share = points / root + target, share
     K = function._blank_cost()
-    K[edges] = x / root + target
+    K[edges] = answer / root + target
     return K
 
 
-def _minor_cycles(points: Array, share: Array) -> tuple[Array, Array]:
-    """Move to the nearest point of the affine hull, dropping corners until it lies inside."""
-    while True:
-        affine = _affine_minimizer(points)
-        if (affine > 1e-14).all():
-            return points, affine
-        falling = affine <= 1e-14
-        drop = share - affine
-        ratio = np.where(falling & (drop > 0), share / np.where(drop > 0, drop, 1.0), np.inf)
-        step = min(1.0, float(ratio.min()))
-        share = (1 - step) * share + step * affine
-        keep = share > 1e-14
-        keep[np.argmin(np.where(falling, share, np.inf))] = False
-        points, share = points[keep], share[keep]
-        share /= share.sum()
+class _Hull:
+    """Affinely independent vertices p with shares, and the factors of what finds their nearest.
 
+    B has the columns [s; p] with s a typical length of p. The weights of the point of least norm in
+    the affine hull are proportional to the least-squares solution of B v = e_1 (Wolfe), R v = Q_1
+    with B = QR: updates of Q and R cost as little as those of BᵀB, without squaring its condition.
+    """
 
-def _affine_minimizer(points: Array) -> Array:
-    """Weights with sum one of the point of least norm in the affine hull of the rows."""
-    base, rest = points[0], points[1:] - points[0]
-    if len(rest) == 0:
-        return np.ones(1)
-    inside, *_ = lstsq(rest.T, -base, lapack_driver="gelsy", check_finite=False)
-    return np.concatenate([[1.0 - inside.sum()], inside])
+    def __init__(self, points: Array, share: Array) -> None:
+        self.points, self.share = points, share
+        self.size = float(np.sqrt(np.max(np.sum(points**2, axis=1)))) or 1.0
+        self._Q, self._R = np.linalg.qr(self._columns(points))
+        pivot = np.abs(np.diag(self._R))
+        self._drop(pivot <= _DEPENDENT * pivot.max())
+
+    def _columns(self, points: Array) -> Array:
+        return np.vstack([np.full(len(points), self.size), points.T])  # (E + 1, k)
+
+    def add(self, q: Array) -> bool:
+        """Take in a vertex, with share 0; False if it lies in the affine hull already."""
+        column = self._columns(q[None, :])[:, 0]
+        last = len(self.points)
+        try:
+            self._Q, self._R = qr_insert(
+                self._Q, self._R, column, last, "col", rcond=_DEPENDENT, check_finite=False
+            )
+        except np.linalg.LinAlgError:
+            return False
+        self.points, self.share = np.vstack([self.points, q]), np.append(self.share, 0.0)
+        return True
+
+    def descend(self) -> None:
+        """Move to the nearest point of the affine hull, dropping corners until it lies inside."""
+        while True:
+            v = solve_triangular(self._R, self._Q[0], check_finite=False)
+            affine = v / v.sum()
+            if (affine > _NOTHING).all():
+                self.share = affine
+                return
+            falling = affine <= _NOTHING
+            drop = self.share - affine
+            shrinks = falling & (drop > 0)
+            ratio = np.where(shrinks, self.share / np.where(drop > 0, drop, 1.0), np.inf)
+            step = min(1.0, float(ratio.min()))
+            self.share = (1 - step) * self.share + step * affine
+            gone = self.share <= _NOTHING
+            gone[np.argmin(np.where(falling, self.share, np.inf))] = True
+            self._drop(gone)
+
+    def _drop(self, gone: Array) -> None:
+        if not gone.any():
+            return
+        for k in np.flatnonzero(gone)[::-1]:
+            self._Q, self._R = qr_delete(self._Q, self._R, k, 1, "col", check_finite=False)
+        self.points, self.share = self.points[~gone], self.share[~gone]
+        self.share = self.share / self.share.sum()

@@ -125,7 +125,9 @@ class Sum(Submodular):
             return super().project(Z, metric)
         Z = as_matrix("Z", Z, self.shape) - self._shift
         if len(self.layers) > 1:  # here both metrics are the plain one
-            return self.linear + project_sum(self.layers, Z)
+            # A visit of a generic layer takes some of its vertices: many sweeps would take minutes.
+            sweeps = 100 if any(layer.is_generic for layer in self.layers) else 2000
+            return self.linear + project_sum(self.layers, Z, max_sweeps=sweeps)
         return self.linear + self.layers[0].project(Z, metric)
 
     def minimize(self, shift: Array | None = None) -> Minimizer:
