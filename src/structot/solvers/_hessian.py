@@ -44,6 +44,8 @@ class GroupedHessian:
         self.place = np.empty(group.size, np.int64)
         self.place[self.order] = np.arange(group.size)
         self.group = group[self.order]
+        within = np.arange(group.size) - self.bounds[self.group]
+        self._diagonal = self.corner[self.group] + within * (sizes[self.group] + 1)
         self.D = np.empty(self.corner[-1])
         self.C = np.empty((group.size, kept))
         self.E = np.empty((kept, kept))
@@ -69,10 +71,7 @@ class GroupedHessian:
 
     def add_diagonal(self, x: Array) -> None:
         out, kept = self._split(x)
-        for k in range(self.bounds.size - 1):
-            size = self.bounds[k + 1] - self.bounds[k]
-            part = self.D[self.corner[k] : self.corner[k + 1]]
-            part[:: size + 1] += out[self.bounds[k] : self.bounds[k + 1]]
+        self.D[self._diagonal] += out
         self.E.ravel()[:: self.E.shape[0] + 1] += kept
 
     def solve(self, x: Array) -> Array:
