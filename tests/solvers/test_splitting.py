@@ -107,14 +107,18 @@ def test_two_layers_with_different_metrics():
     assert sot.solve(problem.cost, a, b, structure=structure, method="splitting").gap <= 1e-4
 
 
-@pytest.mark.parametrize("alpha", [0.0, *np.geomspace(0.1, 200.0, 5)])
+# The thresholds up to 200 of geomspace(0.1, 1e5, 13), and 200 itself.
+ALPHAS = [0.0, *np.geomspace(0.1, 100.0, 7), 200.0]
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
 def test_a_hundred_points_in_three_classes(alpha):
     problem = clusters(100)
     result = solve(problem.cost, structure=cluster_groups(problem, alpha), max_iter=2000)
     assert result.gap <= 1e-4
 
 
-@pytest.mark.parametrize("alpha", [0.0, 4.0, 200.0])
+@pytest.mark.parametrize("alpha", ALPHAS)
 def test_random_weights_and_unequal_sizes(alpha):
     problem = clusters(60, 110, 5, n_target_classes=7)
     rng = np.random.default_rng(0)
