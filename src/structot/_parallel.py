@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -46,6 +47,14 @@ _blas_users = 0
 _blas_limit: Any = None
 
 
+@functools.cache
+def _blas_controller() -> Any:
+    # Looking for the libraries takes as long as a step on a small problem: once is enough.
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Keep BLAS on one thread inside, if threadpoolctl is installed.
@@ -56,14 +65,14 @@ def single_threaded_blas() -> Iterator[None]:
     """
     global _blas_users, _blas_limit
     try:
-        from threadpoolctl import threadpool_limits
+        blas = _blas_controller()
     except ImportError:
         yield
         return
     with _lock:
         _blas_users += 1
         if _blas_users == 1:
-            _blas_limit = threadpool_limits(limits=1, user_api="blas")
+            _blas_limit = blas.limit(limits=1, user_api="blas")
     try:
         yield
     finally:
