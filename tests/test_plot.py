@@ -156,7 +156,9 @@ def test_a_new_figure_is_made_without_an_axis(solved):
         plot.costs(result),
     ):
         axis.figure.canvas.draw()
+        assert axis in axis.figure.axes
         plt.close(axis.figure)
+    assert not plt.get_fignums()  # one figure each, and no other
 
 
 @pytest.mark.parametrize(

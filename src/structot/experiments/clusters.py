@@ -78,10 +78,10 @@ def _data(seed: int, n: int = N_POINTS) -> ClusterProblem:
 
 def _alphas(settings: Settings) -> list[float]:
     """Denser where the plan changes, between a tenth and once a block's total cost."""
-    sweep = [10.0, 1e3, 2e3, 6e3, 8e3, 2e4, 1e5]
+    alphas = [10.0, 1e3, 2e3, 6e3, 8e3, 2e4, 1e5]
     if not settings.quick:
-        sweep += [30.0, 300.0, 3e3, 5e3, 7e3, 9e3, 1.2e4, 1.5e4, 3e4, 5e4]
-    return sorted({*SHOWN, *sweep})
+        alphas += [30.0, 300.0, 3e3, 5e3, 7e3, 9e3, 1.2e4, 1.5e4, 3e4, 5e4]
+    return sorted({*SHOWN, *alphas})
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def project(F: SetFunctionLike, Z: Array, metric: str = "euclidean") -> Array:
     array([[0.4, 0.6]])
     """
     Z = np.asarray(Z, float)
-    return as_function(F, Z.shape).project(Z, metric)
+    return as_function(F, Z).project(Z, metric)
 
 
 def prox(F: SetFunctionLike, V: Array, rho: float = 1.0, *, nonnegative: bool = False) -> Array:
@@ -38,7 +38,7 @@ def prox(F: SetFunctionLike, V: Array, rho: float = 1.0, *, nonnegative: bool = 
     array([[2., 1.]])
     """
     V = np.asarray(V, float)
-    return as_function(F, V.shape).prox(V, rho, nonnegative=nonnegative)
+    return as_function(F, V).prox(V, rho, nonnegative=nonnegative)
 
 
 def excess(F: SetFunctionLike, K: Array) -> float:
@@ -50,7 +50,7 @@ def excess(F: SetFunctionLike, K: Array) -> float:
     0.25
     """
     K = np.asarray(K, float)
-    return as_function(F, K.shape).excess(K)
+    return as_function(F, K).excess(K)
 
 
 def contains(F: SetFunctionLike, K: Array, tol: float = 1e-9) -> bool:

@@ -6,11 +6,15 @@ or any Python function of a Boolean mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from structot.submodular.base import Minimizer, Oracle, Submodular
+from structot.submodular.base import (
+    Minimizer,
+    Oracle,
+    SetFunctionLike,
+    Submodular,
+    as_function,
+)
 from structot.submodular.checking import Violation, check_submodular
 from structot.submodular.decomposition import divide_and_conquer
 from structot.submodular.min_norm_point import min_norm_point
@@ -33,16 +37,6 @@ __all__ = [
 ]
 
 Array = np.ndarray
-SetFunctionLike = Submodular | Callable[[Array], float]
-
-
-def as_function(F: SetFunctionLike, shape: tuple[int, int]) -> Submodular:
-    """F itself if it is bound already, else the Python function as an oracle on this shape."""
-    if isinstance(F, Submodular):
-        return F
-    if hasattr(F, "bind"):
-        raise ValueError(f"{F!r} is not bound to a cost yet; pass F.bind(M).")
-    return Oracle(F, shape)
 
 
 def extension(F: SetFunctionLike, P: Array) -> float:
@@ -54,7 +48,7 @@ def extension(F: SetFunctionLike, P: Array) -> float:
     0.5
     """
     P = np.asarray(P, float)
-    return as_function(F, P.shape).extension(P)
+    return as_function(F, P).extension(P)
 
 
 def greedy(F: SetFunctionLike, P: Array) -> Array:
@@ -66,7 +60,7 @@ def greedy(F: SetFunctionLike, P: Array) -> Array:
     array([[0., 1.]])
     """
     P = np.asarray(P, float)
-    return as_function(F, P.shape).greedy(P)
+    return as_function(F, P).greedy(P)
 
 
 def minimize(F: SetFunctionLike, shift: Array) -> Minimizer:
@@ -78,4 +72,4 @@ def minimize(F: SetFunctionLike, shift: Array) -> Minimizer:
     Minimizer(mask=array([[ True,  True, False]]), value=-0.30000000000000004)
     """
     shift = np.asarray(shift, float)
-    return as_function(F, shift.shape).minimize(shift)
+    return as_function(F, shift).minimize(shift)

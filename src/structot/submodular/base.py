@@ -149,6 +149,9 @@ class Submodular(ABC):
         return np.zeros(self.shape) if self.allowed is None else np.where(self.allowed, 0.0, np.inf)
 
 
+SetFunctionLike = Submodular | Callable[[Array], float]
+
+
 class Oracle(Submodular):
     """F given by a Python function of the mask, normalised so that F(empty) = 0."""
 
@@ -159,6 +162,17 @@ class Oracle(Submodular):
 
     def value(self, mask: Array) -> float:
         return float(self._function(mask)) - self._empty
+
+
+def as_function(F: SetFunctionLike, Z: Array | None) -> Submodular:
+    """F itself if it is bound already, else the Python function on masks with the shape of Z."""
+    if isinstance(F, Submodular):
+        return F
+    if hasattr(F, "bind"):
+        raise ValueError(f"{F!r} is not bound to a cost yet; pass F.bind(M).")
+    if Z is None:
+        raise ValueError("Z must be given with a Python function, to tell the shape of its mask.")
+    return Oracle(F, np.shape(Z))
 
 
 def inner(P: Array, K: Array) -> float:

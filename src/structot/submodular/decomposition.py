@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from structot.submodular.base import Minimizer, Oracle, Submodular
+from structot.submodular.base import Minimizer, Submodular, as_function
 from structot.submodular.min_norm_point import min_norm_point
 
 Array = np.ndarray
@@ -54,16 +54,12 @@ def divide_and_conquer(
 
     Examples
     --------
+    >>> from structot.submodular import Oracle
     >>> F = Oracle(lambda S: min(S.sum(), 1), (1, 2))
     >>> divide_and_conquer(F, np.array([[0.2, 0.4]])).round(12)
     array([[0.4, 0.6]])
     """
-    if not isinstance(function, Submodular):
-        if Z is None:
-            raise ValueError(
-                "Z must be given with a Python function, to tell the shape of its mask."
-            )
-        function = Oracle(function, np.asarray(Z).shape)
+    function = as_function(function, Z)
     Z = np.zeros(function.shape) if Z is None else np.asarray(Z, float)
     c = np.ones(function.shape) if weights is None else np.asarray(weights, float)
     K = function._blank_cost()

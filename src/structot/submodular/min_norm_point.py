@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr_delete, qr_insert, solve_triangular
 
-from structot.submodular.base import Oracle, Submodular
+from structot.submodular.base import Submodular, as_function
 
 Array = np.ndarray
 
@@ -76,12 +76,7 @@ def min_norm_point(
     >>> min_norm_point(F)
     array([[0.5, 0.5]])
     """
-    if not isinstance(function, Submodular):
-        if Z is None:
-            raise ValueError(
-                "Z must be given with a Python function, to tell the shape of its mask."
-            )
-        function = Oracle(function, np.asarray(Z).shape)
+    function = as_function(function, Z)
     edges = function._edges()
     root = np.ones(function.shape) if weights is None else np.sqrt(weights)
     root = root[edges]
