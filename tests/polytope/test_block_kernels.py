@@ -87,7 +87,7 @@ def test_prox_agrees_with_numpy(case: Case, rho: float, floor: float) -> None:
     assert (fast.count <= slow.count).all()  # the kernel skips more of what ends at the floor
     for b in range(case.blocks):
         s, length = case.start[b], fast.count[b]
-        assert fast.order[s : s + length].tolist() == slow.order[s : s + length].tolist()
+        assert np.sort(fast.order[s : s + length]).tolist() == sorted(slow.order[s : s + length])
 
 
 @given(case=cases, rho=st.sampled_from([0.2, 1.0, 7.0]), floor=st.sampled_from([-np.inf, 0.0]))
@@ -205,8 +205,12 @@ def test_reused_pools_equal_fresh_ones(case: Case, seed: int, floor: float) -> N
         for b in range(case.blocks):
             s, length = case.start[b], fresh.count[b]
             old, new = (p.order[s : s + length] for p in (last, fresh))
-            assert (case.V[s + old] == case.V[s + new]).all()
+            assert np.sort(old).tolist() == np.sort(new).tolist()
             assert np.unique(old).size == length
+            ends = fresh.pool[s : s + fresh.pools[b]]
+            assert last.pool[s : s + last.pools[b]].tolist() == ends.tolist()
+            for end in ends:  # inside a pool the order is left open
+                assert set(old[:end].tolist()) == set(new[:end].tolist())
 
 
 def test_prox_edges_writes_into_the_last_pools() -> None:

@@ -205,8 +205,8 @@ def test_warm_start_needs_a_third_of_the_iterations(data, alpha):
 
 
 @pytest.mark.parametrize("weights", ["uniform", "random, some zero"])
-def test_plans_by_exact_transport_of_what_moves_alone(monkeypatch, weights):
-    """They have the right marginals, and lead to the same certified answer."""
+def test_searches_near_iterates_meet_the_marginals_and_close_the_gap(monkeypatch, weights):
+    """Their plans have the right marginals, and lead to the same answer."""
     data = clusters(90, 80, n_classes=3, seed=5)
     rng = np.random.default_rng(2)
     a, b = (np.full(k, 1 / k) for k in data.cost.shape)
@@ -214,20 +214,23 @@ def test_plans_by_exact_transport_of_what_moves_alone(monkeypatch, weights):
         a, b = (rng.dirichlet(np.ones(k)) * (np.arange(k) > 2) for k in data.cost.shape)
         b *= a.sum() / b.sum()
     structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(7000.0))
-    plain = check(data.cost, structure, a, b)
     made = []
-    by_transport = newton._Certifier._by_transport
+    by_search = newton._Certifier.by_search
 
-    def remember(self):
-        made.append(by_transport(self))
-        return made[-1]
+    def remember(self, search, p, q):
+        step, centre = by_search(self, search, p, q)
+        made.append(step.plan())
+        return step, centre
 
-    monkeypatch.setattr(newton._Certifier, "_by_transport", remember)
-    monkeypatch.setattr(newton, "_TRANSPORT", 0)
+    monkeypatch.setattr(newton._Certifier, "by_search", remember)
     result = check(data.cost, structure, a, b)
-    assert result.value == pytest.approx(plain.value, rel=2e-6)
     assert made
     for P in made:
         assert (P >= 0).all()
         assert P.sum(1) == pytest.approx(a, abs=1e-14)
         assert P.sum(0) == pytest.approx(b, abs=1e-14)
+    monkeypatch.setattr(newton, "_NEAR", 0.0)  # never
+    plain = check(data.cost, structure, a, b)
+    assert result.value == pytest.approx(plain.value, rel=2e-6)
+    if weights == "uniform":
+        assert result.n_iter < plain.n_iter

@@ -155,18 +155,17 @@ def test_direction_solves_the_mixed_model(dual, monkeypatch):
     assert rough @ dual.value.gradient > 0  # a direction of ascent, of another damped model
 
 
-def test_joined_part_is_what_large_pools_carry(dual):
-    """X cut off at the level of the largest value that enough edges of a block share, else 0."""
-    F, s = dual.layer, dual.pools
-    X = dual.X.copy()
-    for least in (1, 2, 3, X.size + 1):
-        part = dual.joined_part(least).copy()
-        for b in range(F.start.size - 1):
-            block = slice(F.start[b], F.start[b + 1])
-            values, times = np.unique(X[block][X[block] > 0], return_counts=True)
-            level = values[times >= least].max(initial=0.0)
-            assert part[block] == pytest.approx(np.minimum(X[block], level))
-    assert s.X == pytest.approx(X)
+def test_keep_least_keeps_the_smallest_values_of_every_point():
+    rng = np.random.default_rng(0)
+    point, value = rng.integers(0, 4, 60), rng.normal(size=60).round(1)
+    least, kept = np.full((5, 3), np.inf), np.full((5, 3), -1)
+    for part in (slice(0, 20), slice(20, 60)):  # the lists go on from call to call
+        kernels.keep_least(point[part], value[part], np.arange(60)[part], least, kept)
+    for i in range(4):
+        assert least[i] == pytest.approx(np.sort(value[point == i])[:3])
+        assert value[kept[i]] == pytest.approx(least[i])
+        assert (point[kept[i]] == i).all()
+    assert (kept[4] == -1).all()  # a point without values
 
 
 def test_repair_meets_the_marginals_where_nothing_is_cut(dual):

@@ -29,8 +29,9 @@ _FREE_WEIGHT = 1e-2
 class Pools:
     """The outcome of one prox: X, the order of its elements, the pools; memory for the next.
 
-    ``order[start[b]:][:count[b]]`` are the sorted elements of block b; its ``pools[b]`` pools above
-    the floor end at the positions ``pool[start[b]:][:pools[b]]`` of that order.
+    ``order[start[b]:][:count[b]]`` are the elements of block b that may lie above the floor, pool
+    after pool (inside a pool in any order); its ``pools[b]`` pools above the floor end at the
+    positions ``pool[start[b]:][:pools[b]]`` of that order.
     """
 
     X: Array  # (E,)

@@ -172,30 +172,6 @@ def repair(start, row, col, w, order, pool, pools, X, d, n, share, rho, level, o
 
 
 @njit(cache=True, nogil=True)
-def joined_part(start, order, pool, pools, X, least, out):
-    """out = X cut off at the level of the largest pool value that ``least`` edges of a block share.
-
-    0 in blocks without such a pool: what is left of X lies on edges that move alone, or nearly so.
-    """
-    for e in range(X.size):
-        out[e] = 0.0
-    for b in range(start.size - 1):
-        s = start[b]
-        low = 0
-        level = 0.0
-        for r in range(pools[b]):
-            high = pool[s + r]
-            if high - low >= least:
-                level = X[s + order[s + low]]
-                break
-            low = high
-        if level > 0.0:
-            for k in range(pool[s + pools[b] - 1]):
-                e = s + order[s + k]
-                out[e] = min(X[e], level)
-
-
-@njit(cache=True, nogil=True)
 def bound_potentials(row, col, w, Y, X, p, q, rho):
     """c-transform of K = p ⊕ q + rho w (Y - X) on the edges, from u = p; Y may be empty (zero).
 
@@ -217,3 +193,20 @@ def bound_potentials(row, col, w, Y, X, p, q, rho):
         i, j = row[e], col[e]
         u[i] = min(u[i], p[i] + q[j] - v[j] + rho * w[e] * change)
     return u, v
+
+
+@njit(cache=True, nogil=True)
+def keep_least(point, value, code, least, kept):
+    """Enter codes into the lists of their points, one row each: the smallest values, in order."""
+    width = least.shape[1]
+    for k in range(point.size):
+        i, x = point[k], value[k]
+        if x >= least[i, width - 1]:
+            continue
+        j = width - 1
+        while j > 0 and least[i, j - 1] > x:
+            least[i, j] = least[i, j - 1]
+            kept[i, j] = kept[i, j - 1]
+            j -= 1
+        least[i, j] = x
+        kept[i, j] = code[k]

@@ -96,9 +96,12 @@ class ProximalDual:
         self.Y, self.rho = Y, rho
         self._square = float(np.einsum("e,e,e->", self.layer.w, Y, Y))
 
-    def recentre(self, rho: float) -> None:
-        """Put the proximal term around the last X, in the memory of the last centre."""
-        np.copyto(self.Y, self.X)
+    def recentre(self, rho: float, plan: Array | None = None) -> None:
+        """Put the proximal term around a plan or the last X, in the memory of the last centre."""
+        if plan is None:
+            np.copyto(self.Y, self.X)
+        else:
+            self.layer.gather(plan, out=self.Y)
         self.centre(self.Y, rho)
 
     def evaluate(self, p: Array, q: Array) -> Value:
@@ -207,13 +210,6 @@ class ProximalDual:
             *(F.start, F.row, F.col, F.w, s.order, s.pool, s.pools, s.X),
             *(d, self.n, share, self.rho, level, out),
         )
-        return out
-
-    def joined_part(self, least: int) -> Array:
-        """The part of X that pools of at least so many edges carry, in edge order."""
-        s = self.pools
-        out = self.V  # free until the next evaluation
-        kernels.joined_part(self.layer.start, s.order, s.pool, s.pools, s.X, least, out)
         return out
 
     def proved_potentials(

@@ -19,12 +19,13 @@ from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
 from structot.solvers._coarse import coarse_start
 from structot.solvers._loop import Step
+from structot.solvers._nearby import Search
 from structot.solvers._proximal import ProximalDual, Value
 from structot.solvers._start import Start
 from structot.solvers.base import Solver
 from structot.solvers.entropic import entropic_objection, entropic_steps
 from structot.submodular.base import inner as inner_product
-from structot.transport import emd, round_plan
+from structot.transport import round_plan
 
 Array = np.ndarray
 
@@ -36,14 +37,12 @@ _STALL = 12
 _PATIENCE = 1000
 # A certificate costs about two Newton steps: at first one is made after each, later after so many.
 _CERTIFY_EVERY = 6
-# The part of the gap from which on its rounding is what holds a plan back.
-_LOST = 0.6
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
-# Edges that share a value in a pool to count as moving together (see _Certifier._by_transport).
-_JOINED = 30
-# Pairs from which on exact transport may pay; a small problem is solved sooner than it.
-_TRANSPORT = 100_000
+# The gap below which a search for a plan near the iterate pays, and the part of the gap that the
+# plan it found may have in it to stay the centre.
+_NEAR = 0.02
+_STILL_BEST = 0.3
 # Rounds of polishing of a bound, when the gap falls quickly and when it does not.
 _ROUNDS = 0, 12
 
@@ -127,12 +126,15 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
         pace.rho /= 8  # near the answer long outer steps pay
     elif start.plan is None and start.potentials is None:
         start = coarse_start(problem)
-        certify.separate = start.plan is None and _transport_pays(problem, inner.layer)
         pace.rho /= 5 if start.plan is not None else 1
     p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
     plan = problem.independent if start.plan is None else start.plan
     inner.centre(inner.layer.gather(plan), pace.rho)
     del plan, start  # as large as the problem, and not needed again
+    # Searching is for few large blocks; among many small ones the program would be large.
+    few = inner.layer.start.size - 1 <= max(n, m)
+    search = Search(problem, inner.true_layer) if few else None
+    centre = None  # the plan that a search found, while it is better than moving on with X
     share = 1e-2
     going, certificates, uncertified = True, 0, 0
     while going:
@@ -153,18 +155,19 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             yield certify(p, q, value)
             certificates += 1
             going = pace.judge(certify.gap, uncertified)
+            due = search is not None and search.due(uncertified) and certify.gap < _NEAR
             uncertified = 0
         else:
             yield None
+            due = False
         pace.adapt(steps, solved)
-        inner.recentre(pace.rho)
-
-
-def _transport_pays(problem: Problem, layer: Blocks) -> bool:
-    """Whether exact transport costs no more than some Newton steps: large groups, many pairs."""
-    n, m = problem.shape
-    few = layer.start.size - 1 <= max(n, m)
-    return few and n * m >= _TRANSPORT and problem.function.allowed is None
+        # A centre that could be improved by most of the gap (down to φ) is worth leaving.
+        if certify.best_value - value.phi > _STILL_BEST * certify.missing:
+            centre = None
+        if due and search is not None:
+            step, centre = certify.by_search(search, p, q)
+            yield step
+        inner.recentre(pace.rho, centre)
 
 
 def _typical_slope(problem: Problem, inner: ProximalDual) -> float:
@@ -208,9 +211,10 @@ class _Certifier:
         self.projection = Pools.empty(edges, blocks, X=inner.V)
         self.best_value, self.best_bound = np.inf, -np.inf
         self.rounds = _ROUNDS[0]
-        # Whether F is nearly modular, so that most edges move alone; the gap of the last plan made
-        # from that; the part of the gap that rounding made.
-        self.separate, self._transported, self.lost = False, np.inf, 0.0
+
+    @property
+    def missing(self) -> float:
+        return max(self.best_value - self.best_bound, float(np.finfo(float).tiny))
 
     @property
     def gap(self) -> float:
@@ -223,37 +227,22 @@ class _Certifier:
         P = inner.layer.scatter(inner.repaired(value.gradient, _REPAIR_SHARE))
         P = round_plan(P, problem.a, problem.b, problem.function.allowed)
         objective, before = self._objective(P), self.gap
-        if self.separate and self.lost > _LOST and before < 0.5 * self._transported:
-            self._transported = before
-            other = self._by_transport()
-            cost = self._objective(other)
-            self.separate = cost < objective
-            P, objective = (other, cost) if cost < objective else (P, objective)
         self.best_value = min(self.best_value, objective)
         u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value, self.rounds)
         self.best_bound = max(self.best_bound, bound)
-        missing = max(self.best_value - self.best_bound, np.finfo(float).tiny)
-        self.lost = (self.best_value - value.cost) / missing
         # While Newton steps close the gap quickly by themselves, polishing would only cost time.
         self.rounds = _ROUNDS[int(self.gap > 0.7 * before)]
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
 
-    def _by_transport(self) -> Array:
-        """The joined part of X, and exact transport of the rest at what pairs cost alone.
-
-        f is subadditive, so that this costs at most the sum of both.
-        """
-        problem, inner = self.problem, self.inner
-        price = inner.true_layer.scatter(inner.true_layer.single_edges())
-        if problem.linear is not None:
-            price += problem.linear
-        P = inner.layer.scatter(inner.joined_part(_JOINED))
-        P *= min(_largest_part(problem.a, P.sum(1)), _largest_part(problem.b, P.sum(0)))
-        a = np.maximum(problem.a - P.sum(1), 0.0)
-        b = np.maximum(problem.b - P.sum(0), 0.0)
-        if min(a.sum(), b.sum()) > 0:
-            P += emd(price, a, b * (a.sum() / b.sum())).plan
-        return round_plan(P, problem.a, problem.b)
+    def by_search(self, search: Search, p: Array, q: Array) -> tuple[Step | None, Array | None]:
+        """The plan that a search finds, as a step, and again if it is worth being the centre."""
+        P = search(self.inner.C, self.inner.pools, (p, q))
+        if P is None:
+            return None, None
+        objective, known = self._objective(P), self.best_value
+        paid = search.paid((known - objective) / self.missing)
+        self.best_value = min(known, objective)
+        return Step(objective, lambda: P), P if paid else None
 
     def _objective(self, P: Array) -> float:
         """f(P) as in `Problem.objective`, with the memory of the projection."""
@@ -262,9 +251,3 @@ class _Certifier:
         return (
             value if self.problem.linear is None else value + inner_product(P, self.problem.linear)
         )
-
-
-def _largest_part(weights: Array, sums: Array) -> float:
-    """The largest factor up to 1 that keeps these sums within the weights."""
-    used = sums > 0
-    return float(np.min(weights[used] / sums[used], initial=1.0))

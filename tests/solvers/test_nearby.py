@@ -1,0 +1,119 @@
+"""The cheapest plan near an iterate: feasible, never undersold, exact at the optimum."""
+
+import numpy as np
+import pytest
+
+import structot as sot
+from structot.datasets import clusters
+from structot.polytope.blocks import Pools
+from structot.problem import Problem
+from structot.solvers._nearby import Search, _anchors, _moves, nearby_plan
+from structot.solvers._proximal import ProximalDual
+
+NOTHING = np.empty(0)
+
+
+def problem_of(n=40, m=30, alpha=200.0, linear=0.0, seed=0):
+    data = clusters(n, m, n_classes=3, seed=seed)
+    structure = sot.Groups(data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(alpha))
+    if linear:
+        structure = sot.Modular() * linear + structure
+    return Problem.of(data.cost, structure=structure), (data.cost, structure)
+
+
+def iterate(problem, solved, rho):
+    """Pools and multipliers around the plan of a result."""
+    inner = ProximalDual(problem)
+    inner.centre(inner.layer.gather(solved.plan), rho)
+    inner.evaluate(*solved.potentials)
+    return inner
+
+
+@pytest.mark.parametrize("alpha", [1.0, 200.0, 3e3, 1e5])
+@pytest.mark.parametrize("linear", [0.0, 0.3])
+def test_finds_nearly_the_optimum_from_its_multipliers(alpha, linear):
+    problem, (M, structure) = problem_of(alpha=alpha, linear=linear)
+    solved = sot.solve(M, structure=structure, tol=1e-9)
+    inner = iterate(problem, solved, rho=10.0)
+    P, left = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, solved.potentials)
+    np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
+    np.testing.assert_allclose(P.sum(0), problem.b, rtol=1e-12)
+    assert P.min() >= 0
+    assert left <= 1e-6
+    # Edges below an anchor are priced one by one, a little too high.
+    assert problem.objective(P) <= solved.value * (1 + 1e-5)
+
+
+def test_a_rough_iterate_gives_a_better_plan_than_rounding():
+    """Noise of some percent in the multipliers: rounding suffers, the linear program does not."""
+    problem, (M, structure) = problem_of(alpha=3e3)
+    solved = sot.solve(M, structure=structure, tol=1e-9)
+    rng = np.random.default_rng(0)
+    p, q = (u + 0.01 * np.ptp(u) * rng.normal(size=u.size) for u in solved.potentials)
+    inner = ProximalDual(problem)
+    inner.centre(inner.layer.gather(solved.plan), 10.0)
+    inner.evaluate(p, q)
+    rounded = sot.transport.round_plan(inner.layer.scatter(inner.X), problem.a, problem.b)
+    P, _ = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, (p, q))
+    excess = [problem.objective(x) / solved.value - 1 for x in (P, rounded)]
+    assert excess[0] >= -1e-9  # no plan is cheaper than the optimum
+    assert excess[0] < 0.1 * excess[1]
+
+
+def test_prices_of_moves_are_differences_of_F():
+    """Up: F(S + e) - F(S) above an anchor S; down: F(S) - F(S - e) of its own anchor."""
+    problem, (M, structure) = problem_of(alpha=200.0, linear=0.3)
+    inner = iterate(problem, sot.solve(M, structure=structure), rho=10.0)
+    F, pools = inner.true_layer, inner.pools
+    anchors = _anchors(problem, F, inner.C, pools)
+    assert anchors
+    moves = _moves(F, inner.C, pools, (np.zeros(40), np.zeros(30)), anchors)
+    assert {*moves.sign} == {1.0, -1.0}
+
+    def value(edges):
+        mask = np.zeros(F.shape, bool)
+        mask[F.row[edges], F.col[edges]] = True
+        return F.value(mask) + inner.C[edges].sum()
+
+    for x in anchors:
+        assert x.price == pytest.approx(value(x.edges))
+    for edge, sign, price, anchor in zip(*moves, strict=True):
+        S = anchors[anchor].edges if anchor >= 0 else NOTHING.astype(int)
+        assert (edge in S) == (sign < 0)
+        changed = np.append(S, edge) if sign > 0 else S[S != edge]
+        assert price == pytest.approx(value(changed) - value(S), rel=1e-6, abs=1e-8)
+
+
+def test_forbidden_pairs_stay_empty():
+    data = clusters(30, n_classes=3, seed=1)
+    M = data.cost.copy()
+    M[:10, :12] = np.inf
+    structure = sot.Groups(data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(50.0))
+    problem = Problem.of(M, structure=structure)
+    solved = sot.solve(M, structure=structure, tol=1e-8)
+    inner = iterate(problem, solved, rho=10.0)
+    P, _ = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, solved.potentials)
+    assert not P[~np.isfinite(M)].any()
+    np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
+
+
+def test_an_empty_iterate_is_no_error():
+    """Nothing active yet: all mass may be left to rounding, the plan is feasible all the same."""
+    problem, _ = problem_of()
+    F = problem.layers[0]
+    pools = Pools.empty(F.w.size, F.start.size - 1)
+    P, _ = nearby_plan(problem, F, NOTHING, pools, (np.zeros(40), np.zeros(30)))
+    np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
+
+
+def test_searches_become_rare_when_they_find_nothing():
+    problem, _ = problem_of()
+    search = Search(problem, problem.layers[0])
+    wait = search._wait
+    assert not search.due(wait - 1)
+    assert search.due(1)
+    search._since = 0
+    assert not search.paid(closed=0.0)
+    assert not search.due(wait)
+    assert search.paid(closed=0.5)
+    assert search.due(0)
