@@ -34,7 +34,7 @@ _ANCHORS = 100, 20
 _WIDTH = 3
 # Newton steps between searches, as long as each closes a good part of the gap: in small problems,
 # whose Newton steps cost little, and from so many pairs on.
-_EVERY, _EVERY_LARGE, _LARGE = 30, 12, 50_000
+_EVERY, _EVERY_LARGE, _LARGE = 60, 12, 200_000
 _WORTH = 0.1
 # Mass left to rounding that is none, relative.
 _NOTHING = 1e-9
