@@ -6,7 +6,7 @@ import pytest
 
 import structot as sot
 from structot.datasets.synthetic import clusters
-from structot.solvers import newton
+from structot.solvers import _nearby, newton
 
 c = sot.concave
 
@@ -223,13 +223,14 @@ def test_searches_near_iterates_meet_the_marginals_and_close_the_gap(monkeypatch
         return step, centre
 
     monkeypatch.setattr(newton._Certifier, "by_search", remember)
+    monkeypatch.setattr(_nearby, "_EVERY", 12)
     result = check(data.cost, structure, a, b)
     assert made
     for P in made:
         assert (P >= 0).all()
         assert P.sum(1) == pytest.approx(a, abs=1e-14)
         assert P.sum(0) == pytest.approx(b, abs=1e-14)
-    monkeypatch.setattr(newton, "_NEAR", 0.0)  # never
+    monkeypatch.setattr(newton, "_NEAR", (1.0, 0.0))  # never
     plain = check(data.cost, structure, a, b)
     assert result.value == pytest.approx(plain.value, rel=2e-6)
     if weights == "uniform":

@@ -39,9 +39,9 @@ _PATIENCE = 1000
 _CERTIFY_EVERY = 6
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
-# The gap below which a search for a plan near the iterate pays, and the part of the gap that the
-# plan it found may have in it to stay the centre.
-_NEAR = 0.02
+# The gaps between which a search for a plan near the iterate pays (the linear program is exact to
+# 1e-7), and the part of the gap that the plan it found may have in it to stay the centre.
+_NEAR = 1e-7, 0.02
 _STILL_BEST = 0.3
 # Rounds of polishing of a bound, when the gap falls quickly and when it does not.
 _ROUNDS = 0, 12
@@ -92,6 +92,7 @@ class _Pace:
         self._range = rho * _RHO_RANGE[0], rho * _RHO_RANGE[1]
         self.accuracy, self.most, self._easy, self._hard = 0.3, 8, 2, 5
         self._best, self._since, self._stuck = np.inf, 0, 0
+        self.stalled = False
 
     def adapt(self, steps: int, solved: bool) -> None:
         """A smaller ρ after an easy inner problem, a larger one after a hard one."""
@@ -107,9 +108,10 @@ class _Pace:
         """Ask for more accuracy when the gap has stopped falling; False when that never helps."""
         self._since += steps
         self._stuck += steps
+        self.stalled = gap >= 0.8 * self._best and self._since >= _STALL
         if gap < 0.8 * self._best:
             self._best, self._since, self._stuck = gap, 0, 0
-        elif self._since >= _STALL:
+        elif self.stalled:
             self._since = 0
             self.accuracy = max(self.accuracy / 3.0, 1e-4)
             self.most = min(self.most + 6, 40)
@@ -155,14 +157,16 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             yield certify(p, q, value)
             certificates += 1
             going = pace.judge(certify.gap, uncertified)
-            due = search is not None and search.due(uncertified) and certify.gap < _NEAR
+            near = _NEAR[0] < certify.gap < _NEAR[1]
+            due = search is not None and search.due(uncertified) and near
             uncertified = 0
         else:
             yield None
             due = False
         pace.adapt(steps, solved)
-        # A centre that could be improved by most of the gap (down to φ) is worth leaving.
-        if certify.best_value - value.phi > _STILL_BEST * certify.missing:
+        # A centre that could be improved by much of the gap (down to φ), or around which the bound
+        # no longer rises, is worth leaving.
+        if pace.stalled or certify.best_value - value.phi > _STILL_BEST * certify.missing:
             centre = None
         if due and search is not None:
             step, centre = certify.by_search(search, p, q)
