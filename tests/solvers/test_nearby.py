@@ -7,6 +7,7 @@ import structot as sot
 from structot.datasets import clusters
 from structot.polytope.blocks import Pools
 from structot.problem import Problem
+from structot.solvers import _nearby
 from structot.solvers._nearby import Search, _anchors, _moves, nearby_plan
 from structot.solvers._proximal import ProximalDual
 
@@ -117,3 +118,22 @@ def test_searches_become_rare_when_they_find_nothing():
     assert not search.due(wait)
     assert search.paid(closed=0.5)
     assert search.due(0)
+
+
+def test_programs_that_fail_do_no_harm_and_become_rare(monkeypatch):
+    _, (M, structure) = problem_of(60, 50, alpha=3e3, seed=5)
+    steps = []
+
+    def fail(*args):
+        steps.append(seen[-1])
+        return None, 0.0
+
+    seen = [0]
+    monkeypatch.setattr(_nearby, "nearby_plan", fail)
+    monkeypatch.setattr(_nearby, "_EVERY", 6)
+    result = sot.solve(
+        M, structure=structure, tol=1e-6, callback=lambda state: seen.append(state.iteration)
+    )
+    assert result.converged
+    assert len(steps) >= 2
+    assert (np.diff(steps, prepend=0) >= 6 * 2.0 ** np.arange(len(steps))).all()

@@ -242,6 +242,7 @@ class _Certifier:
         """The plan that a search finds, as a step, and again if it is worth being the centre."""
         P = search(self.inner.C, self.inner.pools, (p, q))
         if P is None:
+            search.paid(0.0)
             return None, None
         objective, known = self._objective(P), self.best_value
         paid = search.paid((known - objective) / self.missing)
