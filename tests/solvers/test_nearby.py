@@ -8,7 +8,7 @@ from structot.datasets import clusters
 from structot.polytope.blocks import Pools
 from structot.problem import Problem
 from structot.solvers import _nearby
-from structot.solvers._nearby import Search, _anchors, _moves, nearby_plan
+from structot.solvers._nearby import Search, _anchors, _moves, _places, nearby_plan
 from structot.solvers._proximal import ProximalDual
 
 NOTHING = np.empty(0)
@@ -36,11 +36,12 @@ def test_finds_nearly_the_optimum_from_its_multipliers(alpha, linear):
     problem, (M, structure) = problem_of(alpha=alpha, linear=linear)
     solved = sot.solve(M, structure=structure, tol=1e-9)
     inner = iterate(problem, solved, rho=10.0)
-    P, left = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, solved.potentials)
+    found = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, solved.potentials)
+    P = found.plan
     np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
     np.testing.assert_allclose(P.sum(0), problem.b, rtol=1e-12)
     assert P.min() >= 0
-    assert left <= 1e-6
+    assert found.left <= 1e-6
     # Edges below an anchor are priced one by one, a little too high.
     assert problem.objective(P) <= solved.value * (1 + 1e-5)
 
@@ -55,10 +56,34 @@ def test_a_rough_iterate_gives_a_better_plan_than_rounding():
     inner.centre(inner.layer.gather(solved.plan), 10.0)
     inner.evaluate(p, q)
     rounded = sot.transport.round_plan(inner.layer.scatter(inner.X), problem.a, problem.b)
-    P, _ = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, (p, q))
+    P = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, (p, q)).plan
     excess = [problem.objective(x) / solved.value - 1 for x in (P, rounded)]
     assert excess[0] >= -1e-9  # no plan is cheaper than the optimum
     assert excess[0] < 0.1 * excess[1]
+
+
+@pytest.mark.parametrize("linear", [0.0, 0.3])
+def test_its_multipliers_nearly_prove_the_optimum(linear):
+    problem, (M, structure) = problem_of(alpha=3e3, linear=linear)
+    solved = sot.solve(M, structure=structure, tol=1e-9)
+    inner = iterate(problem, solved, rho=10.0)
+    F = inner.true_layer
+    found = nearby_plan(problem, F, inner.C, inner.pools, solved.potentials)
+    memory = Pools.empty(F.w.size, F.start.size - 1)
+    proof = inner.projected_potentials(found.u, found.v, memory)
+    bound = inner.polished(proof, memory, solved.value, 12)[2]
+    assert bound == pytest.approx(solved.value, rel=5e-4)
+    assert bound <= solved.value
+
+
+def test_no_program_where_too_many_edges_carry_mass_alone(monkeypatch):
+    problem, (M, structure) = problem_of(alpha=200.0, linear=0.3)
+    solved = sot.solve(M, structure=structure)
+    inner = iterate(problem, solved, rho=10.0)
+    arguments = problem, inner.true_layer, inner.C, inner.pools, solved.potentials
+    assert nearby_plan(*arguments) is not None
+    monkeypatch.setattr(_nearby, "_MOST", 0.0)
+    assert nearby_plan(*arguments) is None
 
 
 def test_prices_of_moves_are_differences_of_F():
@@ -68,7 +93,7 @@ def test_prices_of_moves_are_differences_of_F():
     F, pools = inner.true_layer, inner.pools
     anchors = _anchors(problem, F, inner.C, pools)
     assert anchors
-    moves = _moves(F, inner.C, pools, (np.zeros(40), np.zeros(30)), anchors)
+    moves = _moves(F, inner.C, pools, (np.zeros(40), np.zeros(30)), anchors, _places(F, anchors))
     assert {*moves.sign} == {1.0, -1.0}
 
     def value(edges):
@@ -93,7 +118,8 @@ def test_forbidden_pairs_stay_empty():
     problem = Problem.of(M, structure=structure)
     solved = sot.solve(M, structure=structure, tol=1e-8)
     inner = iterate(problem, solved, rho=10.0)
-    P, _ = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, solved.potentials)
+    found = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, solved.potentials)
+    P = found.plan
     assert not P[~np.isfinite(M)].any()
     np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
 
@@ -103,7 +129,7 @@ def test_an_empty_iterate_is_no_error():
     problem, _ = problem_of()
     F = problem.layers[0]
     pools = Pools.empty(F.w.size, F.start.size - 1)
-    P, _ = nearby_plan(problem, F, NOTHING, pools, (np.zeros(40), np.zeros(30)))
+    P = nearby_plan(problem, F, NOTHING, pools, (np.zeros(40), np.zeros(30))).plan
     np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
 
 
@@ -126,7 +152,7 @@ def test_programs_that_fail_do_no_harm_and_become_rare(monkeypatch):
 
     def fail(*args):
         steps.append(seen[-1])
-        return None, 0.0
+        return None
 
     seen = [0]
     monkeypatch.setattr(_nearby, "nearby_plan", fail)

@@ -108,6 +108,14 @@ def test_feasible_plans_come_back_equal_and_zeros_stay():
     assert (round_plan(X - 1e-3, a, b) >= 0).all()
 
 
+def test_traces_of_mass_without_weight_are_dropped():
+    """Also when they are so small that the marginals count as right."""
+    a, b = np.array([0.0, 0.5, 0.5]), np.array([0.75, 0.0, 0.25])
+    P = np.outer(a, b)
+    P[0, 2] = P[1, 1] = 1e-19
+    np.testing.assert_array_equal(round_plan(P, a, b), np.outer(a, b))
+
+
 def test_nan_is_refused():
     with pytest.raises(ValueError, match="finite"):
         round_plan(np.array([[np.nan, 0.0]]), np.ones(1), np.array([0.5, 0.5]))

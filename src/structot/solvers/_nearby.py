@@ -9,7 +9,8 @@ sets of edges down to where the large pools of X end (the *anchors*), S_0 = ∅.
 
 costs at most Σ_r μ_r F(S_r) + Σ_e t_e (F(S_r + e) - F(S_r)) - Σ_e y_e (F(S_r) - F(S_r - e)) if no
 anchor both gains and loses edges, and hardly more otherwise. The cheapest such plan solves a linear
-program. It is small, since only edges that are nearly worth moving need be in it.
+program. It is small, since only edges that are nearly worth moving need be in it. Near the answer
+its multipliers are nearly those of the whole problem, and prove a bound as well.
 """
 
 from __future__ import annotations
@@ -32,36 +33,57 @@ Array = np.ndarray
 _ANCHORS = 100, 20
 # Moves per point, beside the edges that carry mass alone.
 _WIDTH = 3
+# Limited edges that carry mass alone, per point, above which a program costs more than it saves.
+_MOST = 1.0
 # Newton steps between searches, as long as each closes a good part of the gap: in small problems,
-# whose Newton steps cost little, and from so many pairs on.
-_EVERY, _EVERY_LARGE, _LARGE = 60, 12, 200_000
+# whose Newton steps cost little, and from so many pairs on; and before the first from a warm start.
+_EVERY, _EVERY_LARGE, _LARGE = 24, 12, 200_000
+_WARM = 6
 _WORTH = 0.1
 # Mass left to rounding that is none, relative.
 _NOTHING = 1e-9
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """A plan, the multipliers of its marginals, and the part of mass that was left to rounding."""
+
+    plan: Array
+    u: Array
+    v: Array
+    left: float
 
 
 class Search:
     """When to search near an iterate.
 
     A search costs as much as some ten Newton steps, and finds a plan that many more would not.
+    From a known answer to a similar problem (``warm``) the first one is due early.
     """
 
-    def __init__(self, problem: Problem, layer: Blocks) -> None:
+    def __init__(self, problem: Problem, layer: Blocks, warm: bool = False) -> None:
         self.problem, self.layer = problem, layer
         n, m = problem.shape
         self._every = _EVERY_LARGE if n * m >= _LARGE else _EVERY
-        self._wait, self._since, self._left = self._every, 0, 0.0
+        self._wait, self._since, self._left = _WARM if warm else self._every, 0, 0.0
 
     def due(self, steps: int) -> bool:
         """Whether it is time for a search, so many Newton steps after the last question."""
         self._since += steps
         return self._since >= self._wait
 
-    def __call__(self, C: Array, pools: Pools, z: tuple[Array, Array]) -> Array | None:
-        """A plan, or None if the linear program could not be solved."""
+    def __call__(self, C: Array, pools: Pools, z: tuple[Array, Array]) -> Nearby | None:
+        """What was found; None if the program would be large or HiGHS gives up.
+
+        In that case, too, the next search is made later.
+        """
         self._since = 0
-        P, self._left = nearby_plan(self.problem, self.layer, C, pools, z)
-        return P
+        found = nearby_plan(self.problem, self.layer, C, pools, z)
+        if found is None:
+            self._wait *= 2
+        else:
+            self._left = found.left
+        return found
 
     def paid(self, closed: float) -> bool:
         """Whether the last search was worth its time, by the part of the gap that it closed.
@@ -95,13 +117,16 @@ class _Moves(NamedTuple):
 
 def nearby_plan(
     problem: Problem, layer: Blocks, C: Array, pools: Pools, z: tuple[Array, Array]
-) -> tuple[Array | None, float]:
-    """The cheapest plan around the pools of X with multipliers z, and the mass it left to rounding.
+) -> Nearby | None:
+    """The cheapest plan around the pools of X with multipliers z; None as for a `Search`.
 
     ``C`` is a linear cost on the edges (may be empty).
     """
     anchors = _anchors(problem, layer, C, pools)
-    moves = _moves(layer, C, pools, z, anchors)
+    above, own = places = _places(layer, anchors)
+    if np.count_nonzero((pools.X > 0) & (own < 0) & (above >= 0)) > _MOST * sum(problem.shape):
+        return None
+    moves = _moves(layer, C, pools, z, anchors, places)
     sets, singles = len(anchors), moves.edge.size
     weights = np.concatenate([problem.a, problem.b]) / problem.total
     # The last columns, mass that is left to rounding, make the program feasible in any case.
@@ -125,8 +150,9 @@ def nearby_plan(
         ),
         shape=(limited.size, price.size),
     )
+    unit = float(np.abs(price).mean())
     answer = linprog(
-        price / np.abs(price).mean(),
+        price / unit,
         A_eq=columns @ scipy.sparse.diags_array(1.0 / mass),
         b_eq=weights * weights.size,
         A_ub=limits.tocsr(),
@@ -135,15 +161,16 @@ def nearby_plan(
         options={"presolve": False},  # it would look for dependent equations, longer than it solves
     )
     if not answer.success:
-        return None, 0.0
+        return None
     level = answer.x * (problem.total / weights.size) / mass
     x = np.zeros(layer.w.size)
     for step, member in zip(level, anchors, strict=False):
         x[member.edges] += step
     np.add.at(x, moves.edge, moves.sign * level[sets : sets + singles])
     P = layer.scatter(np.maximum(x, 0.0, out=x))
-    rest = float(level[sets + singles :].sum()) / problem.total
-    return round_plan(P, problem.a, problem.b, problem.function.allowed), rest
+    P = round_plan(P, problem.a, problem.b, problem.function.allowed)
+    u, v = np.split(unit * answer.eqlin.marginals, [problem.a.size])
+    return Nearby(P, u, v, left=float(level[sets + singles :].sum()) / problem.total)
 
 
 def _marginals(
@@ -161,12 +188,14 @@ def _anchors(problem: Problem, layer: Blocks, C: Array, pools: Pools) -> list[_A
     ends = [pools.pool[s : s + k] for s, k in zip(layer.start, pools.pools, strict=False)]
     sizes = np.concatenate([np.diff(end, prepend=0) for end in ends])
     most = max(_ANCHORS[0], sum(problem.shape) // _ANCHORS[1])
-    least = max(2, np.partition(sizes, -most)[-most]) if sizes.size >= most else 2
-    anchors = []
+    large = np.zeros(sizes.size, bool)
+    large[np.argsort(-sizes, kind="stable")[:most]] = True
+    large &= sizes > 1
+    anchors, chosen = [], iter(large)
     for b, end in enumerate(ends):
         s, begin = layer.start[b], 0
         for stop in end:
-            if stop - begin >= least:
+            if next(chosen):
                 edges = s + pools.order[s : s + stop]
                 weight = float(layer.w[edges].sum())
                 price = float(layer.table.value(b, weight))
@@ -178,11 +207,16 @@ def _anchors(problem: Problem, layer: Blocks, C: Array, pools: Pools) -> list[_A
 
 
 def _moves(
-    layer: Blocks, C: Array, pools: Pools, z: tuple[Array, Array], anchors: list[_Anchor]
+    layer: Blocks,
+    C: Array,
+    pools: Pools,
+    z: tuple[Array, Array],
+    anchors: list[_Anchor],
+    places: tuple[Array, Array],
 ) -> _Moves:
     """Edges that carry mass alone, and for every point those nearest to being worth moving."""
     n, m = layer.shape
-    above, own = _places(layer, anchors)
+    above, own = places
     weight = np.array([x.weight for x in anchors] + [0.0])  # the last one is that of S_0
 
     def prices(b: int, edge: Array, down: bool) -> Array:

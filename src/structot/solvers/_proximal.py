@@ -26,6 +26,9 @@ from structot.solvers._hessian import GroupedHessian
 
 Array = np.ndarray
 
+# (u, v) with u ⊕ v in P(F), and the bound they prove.
+Proof = tuple[Array, Array, float]
+
 _EMPTY = np.empty(0)
 # Up to this many unknowns a dense Cholesky factor is faster than conjugate gradients, and exact.
 _DENSE = 2600
@@ -212,34 +215,34 @@ class ProximalDual:
         )
         return out
 
-    def proved_potentials(
-        self, p: Array, q: Array, pools: Pools, ceiling: float, rounds: int
-    ) -> tuple[Array, Array, float]:
-        """(u, v) with u ⊕ v in P(F), and the bound they prove.
+    def proved_potentials(self, p: Array, q: Array, pools: Pools) -> Proof:
+        """From the prox at (p, q), the last one evaluated, or from its projection: the better."""
+        proof = self.projected_potentials(p, q, pools)
+        if self.true_layer is not self.layer:
+            return proof
+        return max(proof, self._proved(self.Y, self.X, p, q, self.rho), key=lambda x: x[2])
 
-        From p ⊕ q projected onto P(F) or from the prox itself, whichever is better. Then rounds of
-        polishing: the projection onto B(F) raises u ⊕ v to a K, and the c-transform raises u and v
-        to K; the bound never falls. They go on, ``rounds`` at most, while they close a good part
-        of what is missing to ``ceiling``, the best value known.
+    def projected_potentials(self, p: Array, q: Array, pools: Pools) -> Proof:
+        """From any p ⊕ q, projected onto P(F)."""
+        self._prox(self.true_layer, _EMPTY, p, q, 1.0, pools)
+        return self._proved(_EMPTY, pools.X, p, q, 1.0)
+
+    def polished(self, proof: Proof, pools: Pools, ceiling: float, rounds: int) -> Proof:
+        """The projection onto B(F) raises u ⊕ v to a K, and the c-transform raises u and v to K.
+
+        The bound never falls. Rounds go on while they close a good part of what is missing to
+        ``ceiling``, the best value known.
         """
-        F = self.true_layer
-        self._prox(F, _EMPTY, p, q, 1.0, pools)
-        u, v, bound = self._proved(_EMPTY, pools.X, p, q, 1.0)
-        if F is self.layer:
-            other = self._proved(self.Y, self.X, p, q, self.rho)
-            if other[2] > bound:
-                u, v, bound = other
+        u, v, bound = proof
         for _ in range(rounds):
-            self._prox(F, _EMPTY, u, v, 1.0, pools, floor=-np.inf)
+            self._prox(self.true_layer, _EMPTY, u, v, 1.0, pools, floor=-np.inf)
             u, v, raised = self._proved(_EMPTY, pools.X, u, v, 1.0)
             gained, bound = raised - bound, raised
             if gained < _POLISHING_PAYS * (ceiling - bound):
                 break
         return u, v, bound
 
-    def _proved(
-        self, Y: Array, X: Array, p: Array, q: Array, rho: float
-    ) -> tuple[Array, Array, float]:
+    def _proved(self, Y: Array, X: Array, p: Array, q: Array, rho: float) -> Proof:
         F = self.true_layer
         u, v = kernels.bound_potentials(F.row, F.col, F.w, Y, X, p, q, rho)
         # Points without edges get potential 0.

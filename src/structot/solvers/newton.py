@@ -31,6 +31,8 @@ Array = np.ndarray
 
 # The weight ρ stays within this range of its first value, where arithmetic is safe.
 _RHO_RANGE = 1e-10, 1e6
+# Mass that the solution of an inner problem may lack, in units of the gap.
+_MISSING = 5.0
 # Newton steps without progress of the gap after which the inner problems are solved more exactly,
 # and after which rounding is all that is left.
 _STALL = 12
@@ -41,8 +43,10 @@ _CERTIFY_EVERY = 6
 _REPAIR_SHARE = 0.03
 # The gaps between which a search for a plan near the iterate pays (the linear program is exact to
 # 1e-7), and the part of the gap that the plan it found may have in it to stay the centre.
-_NEAR = 1e-7, 0.02
+_NEAR = 1e-7, 0.05
 _STILL_BEST = 0.3
+# Shares of the multipliers of a search in those that a bound is made from.
+_SHARES_OF_SEARCH = 1.0, 0.3
 # Rounds of polishing of a bound, when the gap falls quickly and when it does not.
 _ROUNDS = 0, 12
 
@@ -124,7 +128,8 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
     certify = _Certifier(problem, inner)
     n, m = problem.shape
     pace = _Pace(rho_factor * max(n, m) / problem.total * _typical_slope(problem, inner))
-    if start.plan is not None and start.potentials is not None:
+    warm = start.plan is not None and start.potentials is not None
+    if warm:
         pace.rho /= 8  # near the answer long outer steps pay
     elif start.plan is None and start.potentials is None:
         start = coarse_start(problem)
@@ -135,7 +140,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
     del plan, start  # as large as the problem, and not needed again
     # Searching is for few large blocks; among many small ones the program would be large.
     few = inner.layer.start.size - 1 <= max(n, m)
-    search = Search(problem, inner.true_layer) if few else None
+    search = Search(problem, inner.true_layer, warm) if few else None
     centre = None  # the plan that a search found, while it is better than moving on with X
     share = 1e-2
     going, certificates, uncertified = True, 0, 0
@@ -146,7 +151,9 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
             p, q, value, share, moved = _newton_step(inner, p, q, value, share)
             steps += 1
             size = float(np.abs(value.gradient).sum())
-            solved = size <= max(pace.accuracy * value.moved, 1e-15 * problem.total)
+            # Mass that is missing costs its part of the value: no more of it than the gap allows.
+            wanted = min(pace.accuracy * value.moved, _MISSING * certify.gap * problem.total)
+            solved = size <= max(wanted, 1e-15 * problem.total)
             if solved or not moved or steps >= pace.most:
                 break
             # The first iteration has something to show, in case it stays the only one.
@@ -199,7 +206,7 @@ def _newton_step(
         # Near the maximum φ is flat to rounding, and its derivative decides.
         flat = abs(there.phi - value.phi) <= 1e-13 * abs(value.phi)
         if there.phi >= value.phi + 1e-4 * length * rise or (flat and abs(slope) <= 0.9 * rise):
-            share = min(max(share * (0.2 if trial == 0 else 3.0), 1e-12), 0.1)
+            share = min(max(share * (0.5 if trial == 0 else 3.0), 1e-12), 0.3)
             return p + length * d[:n], q + length * d[n:], there, share, True
         # Along the line φ' falls from rise to slope: its zero is about where the secant says.
         length *= min(max(rise / (rise - slope), 0.1), 0.7) if slope < 0 else 0.5
@@ -232,22 +239,31 @@ class _Certifier:
         P = round_plan(P, problem.a, problem.b, problem.function.allowed)
         objective, before = self._objective(P), self.gap
         self.best_value = min(self.best_value, objective)
-        u, v, bound = inner.proved_potentials(p, q, self.projection, self.best_value, self.rounds)
+        proof = inner.proved_potentials(p, q, self.projection)
+        u, v, bound = inner.polished(proof, self.projection, self.best_value, self.rounds)
         self.best_bound = max(self.best_bound, bound)
         # While Newton steps close the gap quickly by themselves, polishing would only cost time.
         self.rounds = _ROUNDS[int(self.gap > 0.7 * before)]
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
 
     def by_search(self, search: Search, p: Array, q: Array) -> tuple[Step | None, Array | None]:
-        """The plan that a search finds, as a step, and again if it is worth being the centre."""
-        P = search(self.inner.C, self.inner.pools, (p, q))
-        if P is None:
-            search.paid(0.0)
+        """What a search proves, as a step, and its plan again if that is worth being the centre."""
+        found = search(self.inner.C, self.inner.pools, (p, q))
+        if found is None:
             return None, None
-        objective, known = self._objective(P), self.best_value
-        paid = search.paid((known - objective) / self.missing)
-        self.best_value = min(known, objective)
-        return Step(objective, lambda: P), P if paid else None
+        objective, missing = self._objective(found.plan), self.missing
+        self.best_value = min(self.best_value, objective)
+        # Near the answer the multipliers of the program are the best; before, a mixture is.
+        mixed = [
+            (t * found.u + (1.0 - t) * p, t * found.v + (1.0 - t) * q) for t in _SHARES_OF_SEARCH
+        ]
+        proofs = [self.inner.projected_potentials(*z, self.projection) for z in mixed]
+        best = max(proofs, key=lambda proof: proof[2])
+        u, v, bound = self.inner.polished(best, self.projection, self.best_value, _ROUNDS[1])
+        self.best_bound = max(self.best_bound, bound)
+        worth = search.paid(1.0 - self.missing / missing)
+        step = Step(objective, lambda: found.plan, bound, lambda: Dual(u, v, None, bound))
+        return step, found.plan if worth else None
 
     def _objective(self, P: Array) -> float:
         """f(P) as in `Problem.objective`, with the memory of the projection."""

@@ -80,6 +80,9 @@ def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray) -> Split:
     Q = np.array(P, dtype=np.float64, order="C")
     if Q.min(initial=0.0) < 0.0:
         np.maximum(Q, 0.0, out=Q)
+    # No weight, no mass, not even a trace of it within the limit below.
+    Q[a == 0.0] = 0.0
+    Q[:, b == 0.0] = 0.0
     r, c = _kernels.residuals(Q, a, b)
     if not (np.isfinite(r).all() and np.isfinite(c).all()):
         raise ValueError(
