@@ -108,6 +108,17 @@ def test_feasible_plans_come_back_equal_and_zeros_stay():
     assert (round_plan(X - 1e-3, a, b) >= 0).all()
 
 
+def test_overwriting_gives_the_same_plan_in_the_memory_of_the_matrix():
+    rng = np.random.default_rng(4)
+    a, b = random_marginals(rng, 6, 5)
+    P = rng.random((6, 5)) - 0.1
+    expected, before = round_plan(P, a, b), P.copy()
+    np.testing.assert_array_equal(P, before)
+    in_place = round_plan(P, a, b, overwrite=True)
+    np.testing.assert_array_equal(in_place, expected)
+    assert np.shares_memory(in_place, P)
+
+
 def test_traces_of_mass_without_weight_are_dropped():
     """Also when they are so small that the marginals count as right."""
     a, b = np.array([0.0, 0.5, 0.5]), np.array([0.75, 0.0, 0.25])

@@ -168,7 +168,7 @@ def nearby_plan(
         x[member.edges] += step
     np.add.at(x, moves.edge, moves.sign * level[sets : sets + singles])
     P = layer.scatter(np.maximum(x, 0.0, out=x))
-    P = round_plan(P, problem.a, problem.b, problem.function.allowed)
+    P = round_plan(P, problem.a, problem.b, problem.function.allowed, overwrite=True)
     u, v = np.split(unit * answer.eqlin.marginals, [problem.a.size])
     return Nearby(P, u, v, left=float(level[sets + singles :].sum()) / problem.total)
 

@@ -47,14 +47,17 @@ def marginals(first, last, start, row, col, w, Y, order, pool, pools, X, n, m):
 
 
 @njit(cache=True, nogil=True)
-def count_pools(start, pool, pools):
-    """Number of pools, and twice the number of their edges (at least the entries of all c_B)."""
+def count_pools(start, pool, pools, unknowns):
+    """Number of pools, and a bound for the entries of all c_B: two per edge, one per unknown."""
     number = 0
     entries = 0
     for b in range(start.size - 1):
         number += pools[b]
-        if pools[b]:
-            entries += 2 * pool[start[b] + pools[b] - 1]
+        low = 0
+        for r in range(pools[b]):
+            high = pool[start[b] + r]
+            entries += min(2 * (high - low), unknowns)
+            low = high
     return number, entries
 
 
@@ -146,6 +149,16 @@ def add_singles(row, col, w, X, active, factor, parts):
     for e in range(row.size):
         if not active or X[e] > 0.0:
             _add_edge(row[e], col[e], factor / w[e], parts)
+
+
+@njit(cache=True, nogil=True)
+def sums_of_inverses(row, col, w, n, m):
+    """Σ 1/w over the edges of every row, then of every column."""
+    out = np.zeros(n + m)
+    for e in range(row.size):
+        out[row[e]] += 1.0 / w[e]
+        out[n + col[e]] += 1.0 / w[e]
+    return out
 
 
 @njit(cache=True, nogil=True)

@@ -75,19 +75,13 @@ class ProximalDual:
         self.a, self.b = problem.a, problem.b
         self.n, self.m = problem.shape
         self.C = _EMPTY if problem.linear is None else layer.gather(problem.linear)
-        self.V = np.empty(layer.w.size)
+        self.V, self.Y = np.empty(layer.w.size), np.empty(layer.w.size)
         self.pools = Pools.empty(layer.w.size, layer.start.size - 1)
         self.rho = 1.0
-        inverse = 1.0 / layer.w
         # Diagonal of ρ times the Hessian in which every edge is active and alone.
-        self.full_diagonal = np.concatenate(
-            [
-                np.bincount(layer.row, inverse, self.n),
-                np.bincount(layer.col, inverse, self.m),
-            ]
-        )
-        self.full_diagonal[self.full_diagonal == 0] = inverse.mean()
-
+        self.full_diagonal = kernels.sums_of_inverses(layer.row, layer.col, layer.w, self.n, self.m)
+        mean = self.full_diagonal.sum() / (2 * layer.w.size)
+        self.full_diagonal[self.full_diagonal == 0] = mean  # points without edges
         self._hessian: GroupedHessian | None = None
 
     @property
@@ -146,7 +140,7 @@ class ProximalDual:
     def pool_matrix(self) -> PoolMatrix:
         """The pools of the last X."""
         F, s = self.layer, self.pools
-        number, entries = kernels.count_pools(F.start, s.pool, s.pools)
+        number, entries = kernels.count_pools(F.start, s.pool, s.pools, self.n + self.m)
         indptr, indices = np.empty(number + 1, np.int64), np.empty(entries, np.int32)
         data, weight = np.empty(entries), np.empty(number)
         size = kernels.pool_matrix(

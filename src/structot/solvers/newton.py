@@ -136,7 +136,7 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
         pace.rho /= 5 if start.plan is not None else 1
     p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
     plan = problem.independent if start.plan is None else start.plan
-    inner.centre(inner.layer.gather(plan), pace.rho)
+    inner.recentre(pace.rho, plan)
     del plan, start  # as large as the problem, and not needed again
     # Searching is for few large blocks; among many small ones the program would be large.
     few = inner.layer.start.size - 1 <= max(n, m)
@@ -183,10 +183,10 @@ def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Itera
 
 def _typical_slope(problem: Problem, inner: ProximalDual) -> float:
     """What pairs cost alone, per unit of the metric: it makes ρ free of units."""
+    even = inner.layer.gather(problem.independent, out=inner.Y)  # not in use yet
     alone = inner.layer.single_edges()
     if problem.linear is not None:
         alone += inner.C
-    even = inner.layer.gather(problem.independent)
     slope = float(alone @ even) / float(inner.layer.w @ even)
     return slope if slope > 0 else 1.0
 
@@ -236,7 +236,7 @@ class _Certifier:
     def __call__(self, p: Array, q: Array, value: Value) -> Step:
         problem, inner = self.problem, self.inner
         P = inner.layer.scatter(inner.repaired(value.gradient, _REPAIR_SHARE))
-        P = round_plan(P, problem.a, problem.b, problem.function.allowed)
+        P = round_plan(P, problem.a, problem.b, problem.function.allowed, overwrite=True)
         objective, before = self._objective(P), self.gap
         self.best_value = min(self.best_value, objective)
         proof = inner.proved_potentials(p, q, self.projection)

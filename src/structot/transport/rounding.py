@@ -52,7 +52,7 @@ def rounding_limit(a: FloatArray, b: FloatArray) -> float:
     return 4.0 * _EPS * supply + abs(supply - demand)
 
 
-def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray) -> Split:
+def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray, overwrite: bool = False) -> Split:
     """Q = diag(x) P diag(y) <= P with Q1 <= a, Q'1 <= b, and the rests r = a - Q1, c = b - Q'1.
 
     The rows are scaled down first, then the columns [altschuler2017]. The rounded plan is
@@ -64,6 +64,8 @@ def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray) -> Split:
         Matrix to round, n x m; negative entries are cut off at 0.
     a, b
         Marginals, non-negative, with equal totals T.
+    overwrite
+        Whether Q may take the memory of P.
 
     Returns
     -------
@@ -77,7 +79,7 @@ def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray) -> Split:
     >>> Q.diagonal(), r, c
     (array([0.5, 0.5]), array([0. , 0.5]), array([0.5, 0. ]))
     """
-    Q = np.array(P, dtype=np.float64, order="C")
+    Q = (np.asarray if overwrite else np.array)(P, dtype=np.float64, order="C")
     if Q.min(initial=0.0) < 0.0:
         np.maximum(Q, 0.0, out=Q)
     # No weight, no mass, not even a trace of it within the limit below.
@@ -109,7 +111,11 @@ def _shrink(weights: FloatArray, rest: FloatArray) -> FloatArray:
 
 
 def round_plan(
-    P: FloatArray, a: FloatArray, b: FloatArray, allowed: BoolArray | None = None
+    P: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    allowed: BoolArray | None = None,
+    overwrite: bool = False,
 ) -> FloatArray:
     """A plan in U(a, b) with |plan - P|_1 <= 2 (|P1 - a|_1 + |P'1 - b|_1) [altschuler2017].
 
@@ -131,11 +137,13 @@ def round_plan(
         Marginals, non-negative, with equal totals T.
     allowed
         Boolean n x m; False where no mass may go.
+    overwrite
+        Whether the plan may take the memory of P, if P is a C-contiguous array of float64.
 
     Returns
     -------
     FloatArray
-        The plan, a new array, non-negative; zero where a_i = 0, b_j = 0 or the pair is forbidden.
+        The plan, non-negative; zero where a_i = 0, b_j = 0 or the pair is forbidden.
 
     Raises
     ------
@@ -154,8 +162,7 @@ def round_plan(
         raise ValueError(f"allowed has shape {np.shape(allowed)}, but P has {P.shape}.")
     if allowed is not None and not np.all(allowed):
         return _round_allowed(np.where(allowed, P, 0.0), a, b, np.ascontiguousarray(allowed))
-    Q, r, c = split_rounding(P, a, b)
-    return _add_rest(Q, r, c)
+    return _add_rest(*split_rounding(P, a, b, overwrite))
 
 
 def _add_rest(Q: FloatArray, r: FloatArray, c: FloatArray) -> FloatArray:
@@ -167,7 +174,7 @@ def _add_rest(Q: FloatArray, r: FloatArray, c: FloatArray) -> FloatArray:
 
 
 def _round_allowed(P: FloatArray, a: FloatArray, b: FloatArray, allowed: BoolArray) -> FloatArray:
-    Q, r, c = split_rounding(P, a, b)
+    Q, r, c = split_rounding(P, a, b, overwrite=True)
     if allowed[np.ix_(r > 0.0, c > 0.0)].all():
         return _add_rest(Q, r, c)
     for _ in range(_SPREADS):
