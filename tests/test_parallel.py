@@ -73,6 +73,15 @@ def test_small_problems_stay_in_the_calling_thread(four_threads) -> None:
     assert _parallel._pool is None
 
 
+def test_turns_are_taken_once_each(four_threads) -> None:
+    seen = []
+    _parallel.in_turns(1_000_000, lambda turn, turns: seen.append((turn, turns)))
+    assert sorted(seen) == [(turn, 4) for turn in range(4)]
+    seen.clear()
+    _parallel.in_turns(10, lambda turn, turns: seen.append((turn, turns)))
+    assert seen == [(0, 1)]
+
+
 def test_errors_of_workers_reach_the_caller(four_threads) -> None:
     def fail(first: int, last: int) -> None:
         raise RuntimeError(f"block {first}")

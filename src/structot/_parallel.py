@@ -95,3 +95,12 @@ def over_blocks(start: np.ndarray, work: Callable[[int, int], object]) -> list:
     bounds = np.unique(np.concatenate([[0], cuts, [blocks]]))
     runs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return list(_executor().map(lambda run: work(*run), runs))
+
+
+def in_turns(edges: int, work: Callable[[int, int], object]) -> None:
+    """Call ``work(turn, turns)`` for every turn at the same time; once if there is little to do."""
+    turns = 1 if edges < _SERIAL_BELOW else n_threads()
+    if turns == 1:
+        work(0, 1)
+    else:
+        list(_executor().map(lambda turn: work(turn, turns), range(turns)))

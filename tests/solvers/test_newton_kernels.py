@@ -81,18 +81,30 @@ def hessian(inner, fill):
     return out
 
 
-def of_pools(inner, G, theta):
-    return hessian(
-        inner, lambda parts: kernels.add_pools(G.indptr, G.indices, G.data, theta, inner.n, parts)
-    )
+def of_pools(inner, G, theta, turns=2):
+    def fill(parts):
+        for turn in range(turns):
+            kernels.add_pools(turn, turns, G.indptr, G.indices, G.data, theta, inner.n, parts)
+
+    return hessian(inner, fill)
 
 
-def of_singles(inner, active, factor):
+def of_active(inner, factor):
     F = inner.layer
     return hessian(
-        inner,
-        lambda parts: kernels.add_singles(F.row, F.col, F.w, inner.X, active, factor, parts),
+        inner, lambda parts: kernels.add_active(F.row, F.col, F.w, inner.X, factor, parts)
     )
+
+
+def of_singles(inner, factor):
+    F = inner.layer
+
+    def fill(parts):
+        for b in range(F.start.size - 1):
+            kernels.add_couplings(b, b + 1, F.start, F.row, F.col, F.w, factor, parts)
+
+    sums = kernels.sums_of_inverses(F.row, F.col, F.w, inner.n, inner.m)
+    return hessian(inner, fill) + factor * np.diag(sums)
 
 
 def test_phi_is_the_minimum_it_claims(dual):
@@ -131,22 +143,29 @@ def test_pool_matrix_and_dense_hessian(dual):
     assert G.sparse(11).toarray() == pytest.approx(np.array([one for one, _ in expected]))
     assert 1 / (dual.rho * G.theta) == pytest.approx([weight for _, weight in expected])
     full = sum(np.outer(one, one) / (dual.rho * weight) for one, weight in expected)
-    assert of_pools(dual, G, G.theta) == pytest.approx(full)
+    for turns in (1, 2, 3):
+        assert of_pools(dual, G, G.theta, turns) == pytest.approx(full)
 
 
 def test_singles_dominate_pools(dual):
     """H of merged pools <= H of edges that move alone, by Cauchy and Schwarz."""
     G = dual.pool_matrix()
     pools = of_pools(dual, G, G.theta)
-    alone, everything = (of_singles(dual, active, 1 / dual.rho) for active in (True, False))
+    alone, everything = of_active(dual, 1 / dual.rho), of_singles(dual, 1 / dual.rho)
     for low, high in itertools.pairwise((pools, alone, everything)):
         assert np.linalg.eigvalsh(high - low).min() > -1e-12
-    assert np.diag(everything) == pytest.approx(dual.full_diagonal / dual.rho)
+    F, full = dual.layer, np.zeros((11, 11))
+    for i, j, w in zip(F.row, F.col, F.w, strict=True):
+        one = np.zeros(11)
+        one[[i, 6 + j]] = 1.0
+        full += np.outer(one, one) / (dual.rho * w)
+    assert everything == pytest.approx(full)
+    assert np.diag(full) == pytest.approx(dual.full_diagonal / dual.rho)
 
 
 def test_direction_solves_the_mixed_model(dual, monkeypatch):
     G = dual.pool_matrix()
-    H = of_pools(dual, G, 0.9 * G.theta) + of_singles(dual, False, 0.1 / dual.rho)
+    H = of_pools(dual, G, 0.9 * G.theta) + of_singles(dual, 0.1 / dual.rho)
     H += 1e-10 * np.diag(dual.full_diagonal) / dual.rho
     d = dual.direction(G, dual.value.gradient, 0.1, active=False)
     assert H @ d == pytest.approx(dual.value.gradient, abs=1e-9)

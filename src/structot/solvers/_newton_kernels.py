@@ -99,26 +99,17 @@ def pool_matrix(start, row, col, w, order, pool, pools, n, m, indptr, indices, d
 
 
 @njit(cache=True, nogil=True)
-def _add_edge(i, j, x, parts):
-    """H += x (e_i + e_j)(e_i + e_j)ᵀ for row i and column j; parts as in `GroupedHessian`."""
-    flipped, place, group, bounds, corner, D, C, E = parts
-    if flipped:
-        i, j = j, i
-    i = place[i]
-    k = group[i]
-    first, size = bounds[k], bounds[k + 1] - bounds[k]
-    D[corner[k] + (i - first) * (size + 1)] += x
-    C[i, j] += x
-    E[j, j] += x
+def add_pools(turn, turns, indptr, indices, data, theta, n, parts):
+    """H += Σ_B theta_B c_B c_Bᵀ; of D and E the upper triangle.
 
-
-@njit(cache=True, nogil=True)
-def add_pools(indptr, indices, data, theta, n, parts):
-    """H += Σ_B theta_B c_B c_Bᵀ; of D and E the upper triangle."""
+    Each of several threads fills the lines of H whose number leaves the rest ``turn``.
+    """
     flipped, place, group, bounds, corner, D, C, E = parts
     for t in range(theta.size):
         for k in range(indptr[t], indptr[t + 1]):
             i = indices[k]
+            if i % turns != turn:
+                continue
             x = theta[t] * data[k]
             if (i >= n) != flipped:
                 i = i - n if i >= n else i
@@ -144,11 +135,31 @@ def add_pools(indptr, indices, data, theta, n, parts):
 
 
 @njit(cache=True, nogil=True)
-def add_singles(row, col, w, X, active, factor, parts):
-    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over all edges, or those with X > 0 only."""
+def add_active(row, col, w, X, factor, parts):
+    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over the edges with X > 0."""
+    flipped, place, group, bounds, corner, D, C, E = parts
     for e in range(row.size):
-        if not active or X[e] > 0.0:
-            _add_edge(row[e], col[e], factor / w[e], parts)
+        if X[e] > 0.0:
+            i, j, x = row[e], col[e], factor / w[e]
+            if flipped:
+                i, j = j, i
+            i = place[i]
+            k = group[i]
+            first, size = bounds[k], bounds[k + 1] - bounds[k]
+            D[corner[k] + (i - first) * (size + 1)] += x
+            C[i, j] += x
+            E[j, j] += x
+
+
+@njit(cache=True, nogil=True)
+def add_couplings(first, last, start, row, col, w, factor, parts):
+    """The same over all edges of some blocks, without the diagonal, which does not change."""
+    flipped, place, C = parts[0], parts[1], parts[6]
+    for e in range(start[first], start[last]):
+        i, j = row[e], col[e]
+        if flipped:
+            i, j = j, i
+        C[place[i], j] += factor / w[e]
 
 
 @njit(cache=True, nogil=True)

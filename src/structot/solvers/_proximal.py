@@ -18,7 +18,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
-from structot._parallel import over_blocks
+from structot._parallel import in_turns, over_blocks
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
 from structot.solvers import _newton_kernels as kernels
@@ -164,10 +164,24 @@ class ProximalDual:
             self._hessian = GroupedHessian(F)
         H = self._hessian
         H.clear()
-        theta = (1.0 - share) * G.theta
-        kernels.add_pools(G.indptr, G.indices, G.data, theta, self.n, H.parts)
-        kernels.add_singles(F.row, F.col, F.w, self.X, active, share / self.rho, H.parts)
-        H.add_diagonal(ridge)
+        theta, alone = (1.0 - share) * G.theta, share / self.rho
+        in_turns(
+            F.w.size,
+            lambda turn, turns: kernels.add_pools(
+                turn, turns, G.indptr, G.indices, G.data, theta, self.n, H.parts
+            ),
+        )
+        if active:
+            kernels.add_active(F.row, F.col, F.w, self.X, alone, H.parts)
+            H.add_diagonal(ridge)
+        else:
+            over_blocks(
+                F.start,
+                lambda i, j: kernels.add_couplings(
+                    i, j, F.start, F.row, F.col, F.w, alone, H.parts
+                ),
+            )
+            H.add_diagonal(ridge + alone * self.full_diagonal)
         try:
             return H.solve(gradient)
         except scipy.linalg.LinAlgError:

@@ -206,7 +206,7 @@ def _newton_step(
         # Near the maximum φ is flat to rounding, and its derivative decides.
         flat = abs(there.phi - value.phi) <= 1e-13 * abs(value.phi)
         if there.phi >= value.phi + 1e-4 * length * rise or (flat and abs(slope) <= 0.9 * rise):
-            share = min(max(share * (0.5 if trial == 0 else 3.0), 1e-12), 0.3)
+            share = min(max(share * (0.3 if trial == 0 else 3.0), 1e-12), 0.3)
             return p + length * d[:n], q + length * d[n:], there, share, True
         # Along the line φ' falls from rise to slope: its zero is about where the secant says.
         length *= min(max(rise / (rise - slope), 0.1), 0.7) if slope < 0 else 0.5
