@@ -39,6 +39,8 @@ _STALL = 12
 _PATIENCE = 1000
 # A certificate costs about two Newton steps: at first one is made after each, later after so many.
 _CERTIFY_EVERY = 6
+# Least and greatest share of the damping in a Newton step (see ProximalDual.direction).
+_DAMPING = 1e-12, 0.3
 # The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
 _REPAIR_SHARE = 0.03
 # The gaps between which a search for a plan near the iterate pays (the linear program is exact to
@@ -206,11 +208,11 @@ def _newton_step(
         # Near the maximum φ is flat to rounding, and its derivative decides.
         flat = abs(there.phi - value.phi) <= 1e-13 * abs(value.phi)
         if there.phi >= value.phi + 1e-4 * length * rise or (flat and abs(slope) <= 0.9 * rise):
-            share = min(max(share * (0.3 if trial == 0 else 3.0), 1e-12), 0.3)
+            share = min(max(share * (0.3 if trial == 0 else 3.0), _DAMPING[0]), _DAMPING[1])
             return p + length * d[:n], q + length * d[n:], there, share, True
         # Along the line φ' falls from rise to slope: its zero is about where the secant says.
         length *= min(max(rise / (rise - slope), 0.1), 0.7) if slope < 0 else 0.5
-    return p, q, inner.evaluate(p, q), min(100.0 * share, 0.1), share < 0.1
+    return p, q, inner.evaluate(p, q), min(100.0 * share, _DAMPING[1]), share < _DAMPING[1]
 
 
 class _Certifier:
