@@ -14,6 +14,7 @@ from structot.cli.colors import colors
 from structot.cli.demo import demo
 from structot.cli.reproduce import reproduce
 from structot.cli.solve import solve
+from structot.cli.warmup import warmup
 
 __all__ = ["app", "run"]
 
@@ -32,6 +33,7 @@ app.command()(demo)
 app.command()(reproduce)
 app.command()(solve)
 app.command()(colors)
+app.command()(warmup)
 
 
 def _show_version(wanted: bool) -> None:
