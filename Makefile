@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-portable lint bench fuzz clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -35,6 +35,13 @@ test: $(VENV)/.dev
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(WORKERS) -m kernels --cov --cov-append --cov-report=
 	$(PY) -m coverage report --fail-under=90
 
+# The numerical tests as other machines run them: other BLAS kernels, a processor without
+# extensions, costs moved by one ulp; `make test-portable CORETYPES="Prescott Haswell" OTHERS=ulp`.
+CORETYPES ?= Prescott Haswell SkylakeX Zen
+OTHERS ?= generic ulp
+test-portable: $(VENV)/.dev
+	$(PY) tests/portable.py --workers $(WORKERS) --coretypes "$(CORETYPES)" --others "$(OTHERS)"
+
 lint: $(VENV)/.dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -42,6 +49,12 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(PY) -m benchmarks.run
+
+# Random problems, N of them from number SEED on; a report in build/fuzz, failures as one-liners.
+N ?= 1000
+SEED ?= 0
+fuzz: $(VENV)/.dev
+	PYTHONPATH=tests $(PY) -m fuzz.run --n $(N) --start $(SEED) --workers $(WORKERS)
 
 clean:
 	rm -rf $(VENV) build demo dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

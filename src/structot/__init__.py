@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from structot import submodular as submodular
     from structot import text as text
     from structot import transport as transport
+    from structot._parallel import get_num_threads as get_num_threads
+    from structot._parallel import set_num_threads as set_num_threads
     from structot.adaptation import StructuredTransport as StructuredTransport
     from structot.adaptation import reverse_validation as reverse_validation
     from structot.problem import Problem as Problem
@@ -81,7 +83,9 @@ _HOME = {
     "Status": "result",
     "StructuredTransport": "adaptation",
     "Trace": "result",
+    "get_num_threads": "_parallel",
     "reverse_validation": "adaptation",
+    "set_num_threads": "_parallel",
     "solve": "solvers.solve",
     "solve_sample": "solvers.solve",
 }

@@ -10,6 +10,9 @@ import numpy as np
 
 Array = np.ndarray
 
+# A cost this many times above the next one below is meant to forbid a pair.
+_FORBIDDING = 1e3
+
 
 def one_of(name: str, value: object, options: Iterable[str], arrived: object | None = None) -> str:
     """``value`` if it is one of ``options``; else an error that offers the closest one.
@@ -230,6 +233,26 @@ def check_forbidden(M: Array, a: Array, b: Array) -> None:
                 f"M forbids (+inf) every pair of {name} {where}, which has mass "
                 f"{weights[where]:.6g}; allow at least one pair or set its weight to 0."
             )
+
+
+def advice_on_costs(M: Array) -> str:
+    """A sentence if a finite cost stands so far above all others that it must mean "forbidden".
+
+    Such a price is the same for several pairs, and a thousand times the next one below.
+    """
+    finite = M[np.isfinite(M)]
+    top = float(finite.max(initial=0.0))
+    others = finite[(finite > 0) & (finite < top)]
+    if others.size == 0 or top < _FORBIDDING * float(others.max()):
+        return ""
+    pairs = int(np.count_nonzero(finite == top))
+    if pairs < 2 or np.unique(others[:100]).size < 3:
+        return ""
+    return (
+        f"{pairs} pairs cost {top:.3g}, more than a thousand times as much as any other. If that "
+        "is to forbid them, use M = +inf: a finite price still lets mass through, at a discount "
+        "where groups have one, and costs digits."
+    )
 
 
 def _first(bad: Array) -> Any:

@@ -1,13 +1,15 @@
-"""A structured transport problem: validated once, then frozen.
+"""A structured transport problem: validated once, brought to its own units once, then frozen.
 
 Notation. M the ground cost (n, m), a and b the marginals with total T, F the submodular function,
-f its Lovász extension, r = a bᵀ / T the independent plan, d the metric of F.
+f its Lovász extension, r = a bᵀ / T the independent plan, d the metric of the entropy.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,18 +17,48 @@ from structot import _checks
 from structot.polytope.blocks import Blocks
 from structot.structures.base import Structure
 from structot.structures.modular import Modular
-from structot.submodular.base import Submodular
+from structot.submodular.base import Submodular, inner
 from structot.submodular.sums import Linear, Sum
-from structot.transport import InfeasibleError, round_plan
+from structot.transport import InfeasibleError, relative_entropy, round_plan
 
 Array = np.ndarray
+
+
+class Units(NamedTuple):
+    """What 1 is worth in the user's numbers: powers of two, so that changing units rounds nothing.
+
+    Costs, potentials and `reg` are in units of ``cost``, plans in units of ``mass``, values in
+    units of both.
+    """
+
+    cost: float = 1.0
+    mass: float = 1.0
+
+    @property
+    def value(self) -> float:
+        return self.cost * self.mass
+
+
+class Objective(NamedTuple):
+    """f(P), the entropy term, and the sum of the absolute terms that both are made of."""
+
+    structured: float
+    entropy: float
+    magnitude: float
+
+    @property
+    def value(self) -> float:
+        return self.structured + self.entropy
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """min_{P in U(a,b)} f(P) + reg Σ d_ij (P_ij log(P_ij / r_ij) - P_ij + r_ij).
 
-    Made by `Problem.of`, which checks everything a user may pass.
+    Made by `Problem.of`, which checks everything a user may pass. Solvers work on `normalized()`,
+    the same problem in units in which costs and masses are near 1: no constant in a solver meets
+    the user's units, and factors of two in the input change no bit of the plan. ``M`` stays as it
+    was given; everything else is in units of ``units``.
 
     Examples
     --------
@@ -42,6 +74,7 @@ class Problem:
     function: Submodular
     reg: float
     dtype: np.dtype
+    units: Units = field(default=Units())
 
     @classmethod
     def of(
@@ -72,14 +105,43 @@ class Problem:
         dtype = _checks.float_type(M, a, b)
         return cls(cost, weights_a, weights_b, structure, function, reg, dtype)
 
+    def normalized(self) -> Problem:
+        """The same problem in units in which the total mass and a typical cost lie in [1, 2)."""
+        mass = _power_of_two(self.total)
+        r = self.independent
+        price = np.abs(self.function.greedy(r))
+        if self.function.allowed is not None:
+            price[~self.function.allowed] = 0.0
+        # Where the prices of the independent plan vanish, as for a cut, the largest one tells.
+        level = float(np.sum(price * r)) / self.total or float(price.max())
+        cost = _power_of_two(level)
+        return replace(
+            self,
+            a=self.a / mass,
+            b=self.b / mass,
+            function=self.function.in_units(cost, mass),
+            reg=self.reg / cost,
+            units=Units(self.units.cost * cost, self.units.mass * mass),
+        )
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.function.shape
 
-    @property
+    @cached_property
     def total(self) -> float:
         """T, the mass to be moved."""
         return float(self.a.sum())
+
+    @property
+    def ground_cost(self) -> Array:
+        """M in the units of the problem."""
+        return self.M / self.units.cost
+
+    @property
+    def monotone(self) -> bool:
+        """Whether F is: then f(P) is a sum of positive terms, and nothing cancels."""
+        return self.function.monotone
 
     @property
     def linear(self) -> Array | None:
@@ -111,6 +173,22 @@ class Problem:
         """The plan a bᵀ / T, renormalised onto the allowed pairs only by the solvers."""
         return np.outer(self.a, self.b / self.total)
 
+    @property
+    def metric(self) -> Array | float:
+        """d: the ground cost divided by its mean for `Groups`, 1 otherwise; reg is a cost."""
+        if len(self.layers) == 1 and isinstance(self.layers[0], Blocks):
+            layer = self.layers[0]
+            return 1.0 if layer.is_coverage else layer.metric / layer.mean_weight
+        return 1.0
+
+    def evaluate(self, P: Array) -> Objective:
+        """The objective at a plan, term by term."""
+        f, size = self.function.extension(P), self.function.magnitude(P)
+        if self.reg == 0:
+            return Objective(f, 0.0, size)
+        entropy, error = relative_entropy(P, self.a, self.b, self.metric, self.function.allowed)
+        return Objective(f, self.reg * entropy, size + self.reg * (entropy + error))
+
     def objective(self, P: Array) -> float:
         """f(P), plus the entropy term when reg > 0."""
         return self.function.extension(P) + self.entropy_term(P)
@@ -119,27 +197,17 @@ class Problem:
         """reg Σ d (P log(P/r) - P + r) over the allowed pairs."""
         if self.reg == 0:
             return 0.0
-        r = self.independent
-        terms = r - P
-        used = P > 0
-        terms[used] += P[used] * np.log(P[used] / r[used])
-        allowed = self.function.allowed
-        metric = self.function.metric
-        total = np.sum(metric * terms, where=True if allowed is None else allowed)
-        return self.reg * float(total)
+        total, _ = relative_entropy(P, self.a, self.b, self.metric, self.function.allowed)
+        return self.reg * total
 
-    @cached_property
-    def scale(self) -> float:
-        """A value this small is zero: 1e-12 of moving everything at the largest finite cost."""
-        largest = float(self.M.max(where=np.isfinite(self.M), initial=0.0))
-        if largest == 0:  # then the prices of F are all there is
-            prices = self.function.greedy(self.independent)
-            largest = float(np.abs(prices[np.isfinite(prices)]).max(initial=0.0))
-        return max(1e-12 * self.total * largest, np.finfo(float).tiny)
+    def linear_value(self, P: Array) -> float:
+        """<P, M>."""
+        return inner(P, self.M) / self.units.cost
 
-    def relative_gap(self, value: float, lower_bound: float) -> float:
-        """(value - lower_bound) / max(|value|, scale)."""
-        return (value - lower_bound) / max(abs(value), self.scale)
+
+def _power_of_two(x: float) -> float:
+    """The largest power of two that is not above x; 1 where there is none."""
+    return 2.0 ** (math.frexp(x)[1] - 1) if 0.0 < x < math.inf else 1.0
 
 
 def _check_feasible(a: Array, b: Array, allowed: Array) -> None:

@@ -55,7 +55,7 @@ class Result:
     value_structured, value_linear
         f(P) and <P, M>.
     lower_bound
-        Proved by the potentials and the worst cost.
+        Proved by the potentials and the worst cost, less the rounding error of evaluating it.
     potentials
         (u, v). For reg = 0: u ⊕ v <= worst_cost and a·u + b·v = lower_bound. For reg > 0 the bound
         is the dual function a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1).
@@ -65,7 +65,10 @@ class Result:
     ground_cost
         M as it was given.
     gap
-        (value - lower_bound) / max(|value|, 1e-12 · T · max M).
+        max(0, value - lower_bound) / |value|, and 0 where both are 0.
+    atol
+        The absolute error of the value that counts as nothing: its rounding error (at most a tenth
+        of what ``tol`` allows, unless the value is no more than that error), or what was asked for.
     status, converged, method, n_iter, time, trace
         How the solve went.
     """
@@ -76,6 +79,7 @@ class Result:
     value_linear: float
     lower_bound: float
     gap: float
+    atol: float
     potentials: tuple[Array, Array]
     worst_cost: Array
     ground_cost: Array = field(repr=False)
@@ -164,5 +168,5 @@ def _with_suffix(path: str | os.PathLike) -> str:
     return name if name.endswith(".npz") else name + ".npz"
 
 
-_NUMBERS = ("value", "value_structured", "value_linear", "lower_bound", "gap", "time")
+_NUMBERS = ("value", "value_structured", "value_linear", "lower_bound", "gap", "atol", "time")
 _TRACE = ("iteration", "time", "value", "lower_bound")

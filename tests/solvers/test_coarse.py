@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from problems import moved
 
 import structot as sot
 from structot.problem import Problem
@@ -19,7 +20,7 @@ def problem():
     a, b = (x / x.sum() for x in (rng.uniform(0.9, 1.1, 90), rng.uniform(0.9, 1.1, 96)))
     linear = sot.Modular(rng.random((90, 96)))
     structure = linear + sot.Groups(*labels, c.ThresholdSqrt(0.0))
-    return Problem.of(1e4 * M, a, b, structure=structure)
+    return Problem.of(moved(1e4 * M), a, b, structure=structure)
 
 
 def test_sums_by_groups(problem):
@@ -44,7 +45,8 @@ def test_the_best_product_inside_every_block(problem):
             assert np.ptp(block) <= 1e-12 * max(block.max(), 1)
     u, v = start.potentials
     assert problem.objective(P) == pytest.approx(problem.a @ u + problem.b @ v, rel=1e-9)
-    assert problem.objective(P) <= problem.objective(problem.independent)
+    # The even plan is such a product, too; the sums have 10⁴ terms.
+    assert problem.objective(P) <= problem.objective(problem.independent) * (1 + 1e-12)
 
 
 def test_nothing_where_pairs_matter_more_than_blocks():

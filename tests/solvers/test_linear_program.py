@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from problems import moved
 from subset_program import subset_optimum
 
 import structot as sot
@@ -42,7 +43,7 @@ def solve(M, a=None, b=None, *, structure, tol=1e-9, method="linear_program", **
 
 def random_problem(n, m, seed):
     rng = np.random.default_rng(seed)
-    M = rng.uniform(0.2, 2.0, (n, m))
+    M = moved(rng.uniform(0.2, 2.0, (n, m)))
     return M, rng.dirichlet(np.full(n, 2.0)), rng.dirichlet(np.full(m, 2.0))
 
 

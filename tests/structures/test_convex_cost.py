@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from problems import moved
 from scipy.optimize import LinearConstraint, minimize
 
 from structot import solve
@@ -15,7 +16,7 @@ from structot.structures import ConvexCost, Groups, Modular, Structure
 Array = np.ndarray
 
 RNG = np.random.default_rng(0)
-M = RNG.random((4, 5))
+M = moved(RNG.random((4, 5)))
 A, B = RNG.dirichlet(np.full(4, 3.0)), RNG.dirichlet(np.full(5, 3.0))
 
 
@@ -45,7 +46,7 @@ def smooth_optimum(value: object, gradient: object) -> float:
 
 
 def assert_certified(structure: Structure, tol: float, optimum: float) -> None:
-    result = solve(M, A, B, structure=structure, tol=tol, max_iter=20_000)
+    result = solve(M, A, B, structure=structure, tol=tol)
     u, v = result.potentials
     scale = abs(optimum)
     assert result.method == "mirror_descent"
@@ -127,7 +128,7 @@ def test_sums_and_scalings_are_convex_costs_too() -> None:
 def test_a_convex_cost_beside_groups() -> None:
     """f_groups + f: the sum of both optima bounds it from below, either plan from above."""
     groups = Groups([0, 0, 1, 1], None, Sqrt())
-    both = solve(M, A, B, structure=groups + quadratic(), tol=1e-3, max_iter=20_000)
+    both = solve(M, A, B, structure=groups + quadratic(), tol=1e-3)
     assert both.converged
     alone = solve(M, A, B, structure=groups)
     even = solve(M, A, B, structure=quadratic(), tol=1e-3)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import moved
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
@@ -150,7 +151,7 @@ def cut_program(M: Array, a: Array, b: Array, pairs: list, weight: float) -> flo
 def test_graph_cuts_against_the_linear_program(neighbors: str, weight: float) -> None:
     rng = np.random.default_rng(3)
     n, m = 5, 6
-    M = rng.random((n, m))
+    M = moved(rng.random((n, m)))
     a, b = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
     G, H = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4)], [(0, 1), (1, 2), (3, 4), (4, 5)]
     if neighbors == "one":
@@ -165,7 +166,7 @@ def test_graph_cuts_against_the_linear_program(neighbors: str, weight: float) ->
     assert verify(M, a, b, structure, result).holds(1e-8)
     optimum = cut_program(M, a, b, pairs, weight)
     assert result.lower_bound <= optimum + 1e-9
-    assert result.value == pytest.approx(optimum, rel=1.1e-4)
+    assert result.value == pytest.approx(optimum, rel=1.1e-4)  # tol, and that of the program
 
 
 def test_paths_as_graphs_are_chains(rng: np.random.Generator) -> None:
@@ -203,7 +204,7 @@ def test_costs_below_zero_pass_through_every_method(rng: np.random.Generator) ->
     assert exact.worst_cost.min() < 0
     assert exact.worst_cost.sum() == pytest.approx(0.0, abs=1e-9)
     for method in ("mirror_descent", "saddle_mirror_descent", "mirror_prox"):
-        result = solve(M, a, b, structure=structure, method=method, tol=0.05, max_iter=3000)
+        result = solve(M, a, b, structure=structure, method=method, tol=0.05)
         assert result.converged
         assert result.lower_bound <= exact.value + 1e-9
         assert result.value >= exact.lower_bound - 1e-9

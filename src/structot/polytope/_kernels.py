@@ -338,6 +338,14 @@ def _candidates(point, level, sequence, known, seen):
 
 
 @njit(cache=True, nogil=True)
+def add_exactly(high, low, x):
+    """high + x, and low plus the rounding error of that: together the sum in twice the digits."""
+    total = high + x
+    part = total - high
+    return total, low + ((high - (total - part)) + (x - part))
+
+
+@njit(cache=True, nogil=True)
 def single_blocks(first, last, start, w, table, K):
     """K = F({e}): what every edge costs alone."""
     kind, offset, params, outer, inner = table
@@ -355,17 +363,20 @@ def greedy_blocks(first, last, start, w, P, table, K):
         order = np.arange(size).astype(np.int32)
         sort_descending(P[s : s + size], order, np.empty(size, np.int32))
         cumulative = 0.0
+        lost = 0.0
         for k in range(size):
             e = s + order[k]
-            K[e] = w[e] * block_secant(kind, offset, params, outer, inner, b, cumulative, w[e])
-            cumulative += w[e]
+            below = cumulative + lost
+            K[e] = w[e] * block_secant(kind, offset, params, outer, inner, b, below, w[e])
+            cumulative, lost = add_exactly(cumulative, lost, w[e])
 
 
 @njit(cache=True, nogil=True)
 def extension_blocks(first, last, start, w, P, table, order, count):
     """f(P) for P >= 0 over some blocks; only positive entries are sorted, from the last order on.
 
-    Zeros add nothing, whatever their order.
+    Zeros add nothing, whatever their order. Sums carry their rounding errors along: the value is
+    right to a few units in the last place however many edges there are.
     """
     kind, offset, params, outer, inner = table
     longest = 0
@@ -374,6 +385,7 @@ def extension_blocks(first, last, start, w, P, table, order, count):
     spare = np.empty(longest, np.int32)
     seen = np.zeros(longest, np.uint8)
     value = 0.0
+    error = 0.0
     for b in range(first, last):
         s, size = start[b], start[b + 1] - start[b]
         sequence = order[s : s + size]
@@ -382,14 +394,14 @@ def extension_blocks(first, last, start, w, P, table, order, count):
         sort_descending(point, sequence[:length], spare[:length])
         count[b] = length
         cumulative = 0.0
+        lost = 0.0
         for k in range(length):
             e = sequence[k]
             h = w[s + e]
-            value += (
-                point[e] * h * block_secant(kind, offset, params, outer, inner, b, cumulative, h)
-            )
-            cumulative += h
-    return value
+            slope = block_secant(kind, offset, params, outer, inner, b, cumulative + lost, h)
+            value, error = add_exactly(value, error, point[e] * h * slope)
+            cumulative, lost = add_exactly(cumulative, lost, h)
+    return value + error
 
 
 @njit(cache=True, nogil=True)

@@ -23,6 +23,8 @@ Array = np.ndarray
 
 # Weight of a zero-cost edge in the metric, relative to the mean weight.
 _FREE_WEIGHT = 1e-2
+# How many times larger than its projection a point may be before digits are lost that matter.
+_FAR = 1e2
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Blocks(Submodular):
     outer, inner
         Scales per block, in the same order.
     """
+
+    monotone = True
 
     def __init__(
         self,
@@ -120,8 +124,10 @@ class Blocks(Submodular):
         free = np.flatnonzero(nothing.ravel())
         self.row, self.col, self.start = _layout.append_block(row, col, start, free, weights)
         w = _layout.gather(weights, self.row, self.col)
+        # The mean cost of a pair; what the entropy of `Problem` measures costs in.
+        self.mean_weight = float(w.mean()) if w.any() else 1.0
         if free.size:
-            w[-free.size :] = _FREE_WEIGHT * float(w.mean()) if w.any() else 1.0
+            w[-free.size :] = _FREE_WEIGHT * self.mean_weight if w.any() else 1.0
             outer, inner = np.append(outer[used], 0.0), np.append(inner[used], 1.0)
         else:
             outer, inner = outer[used], inner[used]
@@ -209,6 +215,9 @@ class Blocks(Submodular):
             return np.inf
         return self.extension_edges(self.gather(P))
 
+    def magnitude(self, P: Array) -> float:
+        return self.extension(P)  # for plans, whose terms are all positive
+
     def extension_edges(self, x: Array, last: Pools | None = None) -> float:
         """f in block order; ``last`` lends its order and memory."""
         if x.size and x.min() < 0:
@@ -274,8 +283,13 @@ class Blocks(Submodular):
             x *= self.w
             return np.subtract(z, x, out=x)
         K = np.empty_like(z)
-        kernel = "euclidean_blocks" if metric == "euclidean" else "entropy_blocks"
-        self._each(kernel, self.w, z, self._packed, K)
+        if metric == "entropy":
+            self._each("entropy_blocks", self.w, z, self._packed, K)
+            return K
+        self._each("euclidean_blocks", self.w, z, self._packed, K)
+        if z.size and np.abs(z).max() > _FAR * np.abs(K).max():
+            # The digits of a point so far away have drowned those of K: once more from near by.
+            self._each("euclidean_blocks", self.w, K.copy(), self._packed, K)
         return K
 
     def minimize(self, shift: Array | None = None) -> Minimizer:
@@ -293,6 +307,17 @@ class Blocks(Submodular):
         """factor · F, sharing everything but the scales."""
         twin = copy.copy(self)
         twin.set_table(replace(self.table, outer=factor * self.table.outer))
+        return twin
+
+    def in_units(self, cost: float, mass: float) -> Blocks:
+        """F / cost, with weights (and so a metric) in units of cost too, where they are costs."""
+        if self.is_coverage:
+            return self.scaled(1.0 / cost)
+        twin = copy.copy(self)
+        twin.w, twin.totals = self.w / cost, self.totals / cost
+        twin.mean_weight = self.mean_weight / cost
+        table = self.table
+        twin.set_table(replace(table, outer=table.outer / cost, inner=table.inner * cost))
         return twin
 
     def floored(self, least: float) -> Blocks:

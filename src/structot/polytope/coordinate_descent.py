@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from structot._deadline import check_time
 from structot.submodular.base import Submodular
 from structot.submodular.min_norm_point import Corral, min_norm_point
 
@@ -70,6 +71,7 @@ def project_sum(
     inexact = _COARSEST
     for sweep in range(max_sweeps):
         for r in rng.permutation(len(layers)):
+            check_time()
             rest += costs[r]
             costs[r] = _on(edges, nearest[r](rest, inexact))
             rest -= costs[r]

@@ -50,6 +50,13 @@ class CutLayer(Submodular):
         X = X if self.allowed is None else np.where(self.allowed, X, 0.0)
         return np.maximum(X, 0.0) if nonnegative else X
 
+    def magnitude(self, P: Array) -> float:
+        return self._size(as_matrix("P", P, self.shape))
+
+    @abstractmethod
+    def _size(self, P: Array) -> float:
+        """Σ c (|P_e| + |P_e'|): what the variation would be if nothing cancelled."""
+
     @abstractmethod
     def _variation(self, P: Array) -> float:
         """Σ c |P_e - P_e'|; what P holds outside the edges does not matter."""
@@ -79,6 +86,10 @@ class Lines(CutLayer):
 
     def _variation(self, P: Array) -> float:
         return float(np.sum(self._weight * np.abs(np.diff(self._turn(P), axis=1))))
+
+    def _size(self, P: Array) -> float:
+        P = np.abs(self._turn(P))
+        return float(np.sum(self._weight * (P[:, 1:] + P[:, :-1])))
 
     def greedy(self, P: Array) -> Array:
         P = self._turn(as_matrix("P", P, self.shape))
@@ -140,6 +151,10 @@ class Matching(CutLayer):
 
     def _variation(self, P: Array) -> float:
         return float(self._weight @ np.abs(self._difference(P)))
+
+    def _size(self, P: Array) -> float:
+        P = np.abs(P.ravel())
+        return float(self._weight @ (P[self._first] + P[self._second]))
 
     def greedy(self, P: Array) -> Array:
         P = as_matrix("P", P, self.shape)

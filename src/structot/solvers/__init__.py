@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from structot.solvers.base import Solver
+    from structot.solvers.entropic import Entropic
     from structot.solvers.exact import Exact
     from structot.solvers.linear_program import LinearProgram
     from structot.solvers.mirror_descent import MirrorDescent
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConvergenceWarning",
+    "Entropic",
     "Exact",
     "LinearProgram",
     "MirrorDescent",
@@ -29,6 +31,7 @@ __all__ = [
 
 _HOME = {
     "ConvergenceWarning": "solve",
+    "Entropic": "entropic",
     "Exact": "exact",
     "LinearProgram": "linear_program",
     "MirrorDescent": "mirror_descent",

@@ -8,12 +8,11 @@ every block. The best θ is a small transport problem, near the answer where blo
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.solvers._start import Start
+from structot.transport import emd
 
 Array = np.ndarray
 
@@ -33,7 +32,8 @@ def coarse_start(problem: Problem) -> Start:
     k, t = layer.row_group, layer.col_group
     if k is None or t is None:  # blocks of any form: there are no groups to move
         return Start()
-    A, B = np.bincount(k, problem.a), np.bincount(t, problem.b)
+    A: Array = np.bincount(k, problem.a)
+    B: Array = np.bincount(t, problem.b)
     x = layer.gather(problem.independent)
     price = layer.greedy_edges(x)
     if problem.function.allowed is not None or price @ x > _DISCOUNT * (layer.single_edges() @ x):
@@ -45,10 +45,8 @@ def coarse_start(problem: Problem) -> Start:
     del x, price
     masses = np.outer(A, B)
     cost[masses > 0] /= masses[masses > 0] / problem.total
-    answer = _transport(cost, A, B)
-    if answer is None:
-        return Start()
-    theta, u, v = answer
+    answer = emd(cost, A, B)
+    theta, (u, v) = answer.plan, answer.potentials
     theta[masses > 0] /= masses[masses > 0]
     plan = theta[k][:, t]
     plan *= problem.a[:, None]
@@ -70,20 +68,3 @@ def _sums_by_groups(layer: Blocks, price: Array, shape: tuple[int, int]) -> Arra
         free = slice(layer.start[b], layer.start[b + 1])
         np.add.at(total, (k[layer.row[free]], t[layer.col[free]]), price[free])
     return total
-
-
-def _transport(cost: Array, A: Array, B: Array) -> tuple[Array, Array, Array] | None:
-    """A small transport problem by HiGHS; None if it fails, since a start is only a help."""
-    n, m = cost.shape
-    pair = np.arange(n * m)
-    ends = np.concatenate([pair // m, n + pair % m])
-    sums = coo_array((np.ones(2 * pair.size), (ends, np.tile(pair, 2)))).tocsr()
-    scale = max(float(cost.max()), np.finfo(float).tiny)
-    total = float(A.sum())
-    answer = linprog(
-        cost.ravel() / scale, A_eq=sums, b_eq=np.concatenate([A, B]) / total, method="highs-ds"
-    )
-    if not answer.success:
-        return None
-    potentials = scale * answer.eqlin.marginals
-    return total * answer.x.reshape(n, m), potentials[:n], potentials[n:]

@@ -1,9 +1,11 @@
 """The smooth dual of entropic structured transport: value, gradient, Hessian, plan, proof.
 
 Notation. p, q multipliers of the marginals; V = log r + (p ⊕ q - C) / (reg d), r = a bᵀ / T, C the
-linear part of F; log X the prox of V, an isotonic regression per block; φ(p, q) = a·p + b·q -
-reg Σ d (X - r), concave and smooth, with the gradient (a - X1, b - Xᵀ1) and the negative Hessian
-H = Σ_pools X_B c_B c_Bᵀ / (reg d(B)), c_B the edges of the pool B per row and column.
+linear part of F; d the metric: w / mean(w) for blocks with weights w, so that the kernels, which
+know w, are called with the *rate* reg / mean(w); log X the prox of V, an isotonic regression per
+block; φ(p, q) = a·p + b·q - reg Σ d (X - r), concave and smooth, with the gradient
+(a - X1, b - Xᵀ1) and the negative Hessian H = Σ_pools X_B c_B c_Bᵀ / (reg d(B)), c_B the edges of
+the pool B per row and column.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from structot._parallel import over_blocks
-from structot.certificate import Dual
+from structot.certificate import Dual, safe_sum
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
 from structot.solvers import _entropic_kernels as kernels
@@ -152,8 +154,8 @@ class SmoothDual(ABC):
         """The objective of the problem at a plan."""
 
     @abstractmethod
-    def _loss(self, u: Array, v: Array, K: Array) -> float:
-        """Σ d r (exp((u ⊕ v - K) / (reg d)) - 1) with the reg of the problem."""
+    def _loss(self, u: Array, v: Array, K: Array) -> list[tuple[float, float]]:
+        """Parts of reg Σ d r (exp((u ⊕ v - K) / (reg d)) - 1), and of the size of its terms."""
 
     def balance(self, K: Array, reg: float, sweeps: int) -> tuple[Array, Array]:
         """Multipliers that increase φ with K fixed, from the last ones: Sinkhorn's iteration."""
@@ -178,9 +180,13 @@ class SmoothDual(ABC):
             u[~rows] = np.where(np.isfinite(low), low, 0.0)[~rows]
             low = np.min(K - u[:, None], axis=0)
             v[~cols] = np.where(np.isfinite(low), low, 0.0)[~cols]
-        with np.errstate(over="ignore"):
-            bound = float(self.a @ u + self.b @ v - self.problem.reg * self._loss(u, v, K))
-        return Dual(u, v, K, bound if np.isfinite(bound) else -np.inf)
+        terms = np.concatenate([self.a * u, self.b * v])
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss, size = (sum(part) for part in zip(*self._loss(u, v, K), strict=True))
+        if not np.isfinite(loss + size):
+            return Dual(u, v, K, -np.inf)
+        size += float(np.abs(terms).sum())
+        return Dual(u, v, K, safe_sum(np.append(terms, -loss), K.size, size))
 
 
 class PlainDual(SmoothDual):
@@ -219,9 +225,9 @@ class PlainDual(SmoothDual):
     def value(self, P: Array) -> float:
         return self.problem.objective(P)
 
-    def _loss(self, u: Array, v: Array, K: Array) -> float:
+    def _loss(self, u: Array, v: Array, K: Array) -> list[tuple[float, float]]:
         shared = K, self.a, self.b / self.total, u, v, self.problem.reg
-        return float(sum(self._each(kernels.plain_loss, *shared)))
+        return self._each(kernels.plain_loss, *shared)
 
 
 class BlocksDual(SmoothDual):
@@ -232,6 +238,7 @@ class BlocksDual(SmoothDual):
         assert isinstance(layer, Blocks)
         self.layer = layer
         self.uniform = is_uniform(layer)
+        self.unit = 1.0 if self.uniform else layer.mean_weight
         self.C = np.empty(0) if problem.linear is None else layer.gather(problem.linear)
         super().__init__(problem)
         self._prepare()
@@ -243,6 +250,11 @@ class BlocksDual(SmoothDual):
         self.X = self.pools.X
         self.floor = float(np.log(self.smallest)) + _NOTHING
 
+    @property
+    def rate(self) -> float:
+        """reg / mean(w): what stands beside w in the kernels."""
+        return self.reg / self.unit
+
     def _each(self, kernel: Callable, *args: Any) -> list:
         F = self.layer
         return over_blocks(F.start, lambda i, j: kernel(i, j, F.start, F.row, F.col, *args))
@@ -252,7 +264,7 @@ class BlocksDual(SmoothDual):
 
     def _entropy(self, x: Array) -> float:
         shared = self.layer.w, self.a, self.b / self.total, x
-        return float(sum(self._each(kernels.relative_entropy, *shared)))
+        return float(sum(self._each(kernels.relative_entropy, *shared))) / self.unit
 
     @property
     def _weights(self) -> tuple[Array, ...]:
@@ -260,16 +272,16 @@ class BlocksDual(SmoothDual):
 
     def _point(self) -> float:
         F = self.layer
-        self._each(kernels.log_point, F.w, *self._weights, self.reg, self.V)
+        self._each(kernels.log_point, F.w, *self._weights, self.rate, self.V)
         if not self.V.max() < np.inf:
             return np.inf
-        F.prox_edges(self.V, self.reg, self.floor, self.pools)
+        F.prox_edges(self.V, self.rate, self.floor, self.pools)
         return self._exponentials()
 
     def _exponentials(self) -> float:
         parts = self._each(kernels.exponentials, self.layer.w, self.floor, self.X, *self.shape)
         self.rows, self.cols = _sums(parts, 0), _sums(parts, 1)
-        return float(sum(part[2] for part in parts))
+        return float(sum(part[2] for part in parts)) / self.unit
 
     def _members(self) -> tuple[Array, Array]:
         P = self.pools
@@ -279,7 +291,7 @@ class BlocksDual(SmoothDual):
     def hessian(self) -> Hessian:
         F = self.layer
         members, ends = self._members()
-        theta = self.X / (self.reg * F.w)
+        theta = self.X / (self.rate * F.w)
         theta[members] = 0.0
         single = F.scatter(theta)
         if ends.size == 0:
@@ -288,7 +300,7 @@ class BlocksDual(SmoothDual):
             members, ends, F.row, F.col, F.w, *self.shape
         )
         counts = csr_array((data, indices, indptr), shape=(ends.size, sum(self.shape)))
-        return Hessian(single, counts, self.X[members[ends - 1]] / (self.reg * weight))
+        return Hessian(single, counts, self.X[members[ends - 1]] / (self.rate * weight))
 
     def plain_cost(self) -> Array:
         return self._total_cost(self.layer.project_edges(np.zeros(self.layer.w.size), "cost"))
@@ -302,12 +314,12 @@ class BlocksDual(SmoothDual):
             # Edges that carry nothing come last in any case; near by, they cost no digits.
             alive = self.V > kernels.LAST
             self.V[~alive] = self.V.min(where=alive, initial=0.0) - 1e3
-        F.prox_edges(self.V, self.reg, -np.inf, P)
+        F.prox_edges(self.V, self.rate, -np.inf, P)
         if F.table.has_custom:
-            k = self.reg * F.w * (self.V - self.X)
+            k = self.rate * F.w * (self.V - self.X)
         else:
             k = np.empty(F.w.size)
-            shared = F.w, self.V, self.reg, F.table.arrays, P.order, P.pool, P.pools, k
+            shared = F.w, self.V, self.rate, F.table.arrays, P.order, P.pool, P.pools, k
             over_blocks(F.start, lambda i, j: kernels.pool_costs(i, j, F.start, *shared))
         self._exponentials()  # the prox has left logarithms where X belongs
         return self._total_cost(k)
@@ -323,9 +335,10 @@ class BlocksDual(SmoothDual):
     def _structured(self, x: Array) -> float:
         return float(x @ self.layer.greedy_edges(x))
 
-    def _loss(self, u: Array, v: Array, K: Array) -> float:
-        shared = self.layer.w, self.a, self.b / self.total, u, v, self.problem.reg, K
-        return float(sum(self._each(kernels.dual_loss, *shared)))
+    def _loss(self, u: Array, v: Array, K: Array) -> list[tuple[float, float]]:
+        rate = self.problem.reg / self.unit
+        shared = self.layer.w, self.a, self.b / self.total, u, v, rate, K
+        return self._each(kernels.dual_loss, *shared)
 
     def balance(self, K: Array, reg: float, sweeps: int) -> tuple[Array, Array]:
         if self.uniform:
@@ -337,8 +350,8 @@ class BlocksDual(SmoothDual):
         with np.errstate(divide="ignore"):
             la, lb = np.log(self.a / self.total), np.log(self.b)
         for _ in range(-(-sweeps // 5)):  # each sweep costs as much as some of the plain ones
-            _scale(K, d, self.la, self.lb, q, reg, p)
-            _scale(KT, dT, lb, la, p, reg, q)
+            _scale(K, d, self.la, self.lb, q, reg / self.unit, p)
+            _scale(KT, dT, lb, la, p, reg / self.unit, q)
         return p, q
 
 
@@ -377,7 +390,7 @@ class CoverageDual(BlocksDual):
 
 
 def smooth_dual(problem: Problem) -> SmoothDual:
-    """The dual function of a problem that `entropic_objection` has nothing against."""
+    """The dual function of a problem that `Entropic` has nothing against."""
     if not problem.layers:
         return PlainDual(problem)
     (layer,) = problem.layers

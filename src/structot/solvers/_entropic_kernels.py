@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from structot.concave._kernels import block_secant
+from structot.transport.entropy import surplus
 
 # Where an edge that can carry nothing stands in the order of V: behind all others.
 LAST = -1e30
@@ -139,24 +140,32 @@ def relative_entropy(first, last, start, row, col, w, a, b, x):
     """Σ w (x log(x / r) - x + r) with r = a_i b_j over the edges of some blocks."""
     total = 0.0
     for e in range(start[first], start[last]):
-        r = a[row[e]] * b[col[e]]
-        term = r - x[e]
-        if x[e] > 0.0:
-            term += x[e] * np.log(x[e] / r)
-        total += w[e] * term
+        total += w[e] * surplus(x[e], a[row[e]] * b[col[e]])
     return total
 
 
 @_jit
 def dual_loss(first, last, start, row, col, w, a, b, u, v, reg, K):
-    """Σ w r (exp((u ⊕ v - K) / (reg w)) - 1) with r = a_i b_j over the edges of some blocks."""
+    """reg Σ w r (exp(x / (reg w)) - 1), x = u ⊕ v - K, r = a_i b_j, over the edges of some blocks.
+
+    Also the sum of the absolute values of all that it is made of, for its rounding error.
+    """
     total = 0.0
+    size = 0.0
     for e in range(start[first], start[last]):
-        r = a[row[e]] * b[col[e]]
+        i, j = row[e], col[e]
+        r = a[i] * b[j]
         if r > 0.0:
-            growth = (u[row[e]] + v[col[e]] - K[row[e], col[e]]) / (reg * w[e])
-            total += w[e] * r * np.expm1(growth)
-    return total
+            rate = reg * w[e]
+            growth = np.expm1((u[i] + v[j] - K[i, j]) / rate)
+            total += rate * r * growth
+            size += r * (rate * abs(growth) + (1.0 + growth) * _sizes(u[i], v[j], K[i, j]))
+    return total, size
+
+
+@_jit
+def _sizes(u, v, k):
+    return abs(u) + abs(v) + abs(k)
 
 
 @_jit
@@ -176,14 +185,17 @@ def plain_point(first, last, C, la, lb, p, q, reg, X):
 
 @_jit
 def plain_loss(first, last, K, a, b, u, v, reg):
-    """Σ r (exp((u ⊕ v - K) / reg) - 1) with r = a_i b_j over the allowed pairs of some rows."""
+    """reg Σ r (exp((u ⊕ v - K) / reg) - 1) over the allowed pairs of some rows; as `dual_loss`."""
     total = 0.0
+    size = 0.0
     for i in range(first, last):
         for j in range(K.shape[1]):
             r = a[i] * b[j]
             if r > 0.0 and K[i, j] < np.inf:
-                total += r * np.expm1((u[i] + v[j] - K[i, j]) / reg)
-    return total
+                growth = np.expm1((u[i] + v[j] - K[i, j]) / reg)
+                total += reg * r * growth
+                size += r * (reg * abs(growth) + (1.0 + growth) * _sizes(u[i], v[j], K[i, j]))
+    return total, size
 
 
 @_jit

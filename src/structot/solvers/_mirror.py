@@ -20,6 +20,7 @@ from structot.certificate import (
     dual_by_exact_transport,
     dual_from_cost,
     dual_from_potentials,
+    relative_gap,
 )
 from structot.problem import Problem
 from structot.solvers._loop import Step
@@ -181,7 +182,7 @@ class Averages:
         """How exact the marginals of the next iterate must be for the gap to go on falling."""
         if not (np.isfinite(self.value) and np.isfinite(self.bound)):
             return _COARSEST
-        gap = self.problem.relative_gap(self.value, self.bound)
+        gap = relative_gap(self.value, self.bound)
         return min(max(_SLOPPINESS * gap, _FINEST), _COARSEST)
 
     def certificate(self, t: int, last: Iterate) -> Step | None:

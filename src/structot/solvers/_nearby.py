@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import linprog
 
+from structot._deadline import call_foreign, time_left
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
 from structot.solvers import _newton_kernels as kernels
@@ -151,14 +152,17 @@ def nearby_plan(
         shape=(limited.size, price.size),
     )
     unit = float(np.abs(price).mean())
-    answer = linprog(
+    left = time_left()
+    answer = call_foreign(
+        linprog,
         price / unit,
         A_eq=columns @ scipy.sparse.diags_array(1.0 / mass),
         b_eq=weights * weights.size,
         A_ub=limits.tocsr(),
         b_ub=np.zeros(limited.size),
         method="highs-ipm",
-        options={"presolve": False},  # it would look for dependent equations, longer than it solves
+        # Presolving would look for dependent equations, longer than it takes to solve.
+        options={"presolve": False, **({"time_limit": left} if np.isfinite(left) else {})},
     )
     if not answer.success:
         return None

@@ -10,10 +10,10 @@ from typing import Any
 
 
 @contextmanager
-def live_progress(wanted: bool, method: str, tol: float) -> Iterator[Callable[[Any], None]]:
-    """A function that shows a state. It does nothing unless wanted and on a terminal."""
+def live_progress(wanted: bool, tol: float) -> Iterator[Callable[[str, Any], None]]:
+    """A function that shows a method and a state; it does so only if wanted, on a terminal."""
     if not (wanted and sys.stderr.isatty()):
-        yield lambda state: None
+        yield lambda method, state: None
         return
     try:
         from rich.console import Console
@@ -22,14 +22,14 @@ def live_progress(wanted: bool, method: str, tol: float) -> Iterator[Callable[[A
         raise ImportError("progress=True needs rich: pip install 'structot[cli]'") from None
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(method, total=1.0, text="")
+        task = bar.add_task("", total=1.0, text="")
 
-        def show(state: Any) -> None:
+        def show(method: str, state: Any) -> None:
             text = (
                 f"iteration {state.iteration}  {state.time:.1f} s  value {state.value:.6g}  "
                 f"bound {state.lower_bound:.6g}  gap {state.gap:.1e} → {tol:.0e}"
             )
-            bar.update(task, completed=_done(state.gap, tol), text=text)
+            bar.update(task, description=method, completed=_done(state.gap, tol), text=text)
 
         yield show
 

@@ -18,7 +18,9 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
+from structot._deadline import check_time
 from structot._parallel import in_turns, over_blocks
+from structot.certificate import potential_size, transport_bound
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
 from structot.solvers import _newton_kernels as kernels
@@ -72,6 +74,7 @@ class ProximalDual:
         # plan and bound are certified with the true ones.
         self.true_layer = layer
         self.layer = layer = layer.floored(_LEAST_WEIGHT * float(layer.w.mean()))
+        self.problem = problem
         self.a, self.b = problem.a, problem.b
         self.n, self.m = problem.shape
         self.C = _EMPTY if problem.linear is None else layer.gather(problem.linear)
@@ -198,6 +201,7 @@ class ProximalDual:
         diagonal = alone + (matrix.power(2).T @ theta)
 
         def multiply(x: Array) -> Array:
+            check_time()
             return matrix.T @ (theta * (matrix @ x)) + alone * x
 
         shape = (unknowns, unknowns)
@@ -243,6 +247,7 @@ class ProximalDual:
         """
         u, v, bound = proof
         for _ in range(rounds):
+            check_time()
             self._prox(self.true_layer, _EMPTY, u, v, 1.0, pools, floor=-np.inf)
             u, v, raised = self._proved(_EMPTY, pools.X, u, v, 1.0)
             gained, bound = raised - bound, raised
@@ -255,4 +260,5 @@ class ProximalDual:
         u, v = kernels.bound_potentials(F.row, F.col, F.w, Y, X, p, q, rho)
         # Points without edges get potential 0.
         u, v = (np.where(np.isfinite(x), x, 0.0) for x in (u, v))
-        return u, v, float(self.a @ u + self.b @ v)
+        made_of = potential_size(self.problem, p, q) + (rho * self._square if Y.size else 0.0)
+        return u, v, transport_bound(self.problem, u, v, made_of)

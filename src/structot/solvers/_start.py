@@ -15,7 +15,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Start:
-    """A plan in U(a, b) and potentials to begin from; None where nothing is known."""
+    """A plan in U(a, b) and potentials to begin from, in the units of the problem, or None."""
 
     plan: Array | None = None
     potentials: tuple[Array, Array] | None = None
@@ -38,7 +38,9 @@ def _plan(value: object, problem: Problem) -> Array:
     P = _checks.as_matrix("init", value, problem.shape)
     if not (np.isfinite(P) & (P >= 0)).all():
         raise ValueError("init must be a plan with finite entries, none negative.")
-    return round_plan(P, problem.a, problem.b, allowed=problem.function.allowed)
+    return round_plan(
+        P / problem.units.mass, problem.a, problem.b, allowed=problem.function.allowed
+    )
 
 
 def _potentials(value: tuple, problem: Problem) -> tuple[Array, Array]:
@@ -54,5 +56,5 @@ def _potentials(value: tuple, problem: Problem) -> tuple[Array, Array]:
                 f"init potential {name} must hold {size} finite numbers; got {x.size} numbers, "
                 f"{int(np.isfinite(x).sum())} of them finite."
             )
-        pair.append(x)
+        pair.append(x / problem.units.cost)
     return pair[0], pair[1]

@@ -34,7 +34,7 @@ class Solver(ABC):
 
     def objection(self, problem: Problem) -> str | None:
         """Why this method cannot solve this problem, as the end of a sentence, or None."""
-        return "it cannot handle reg > 0; use method='newton'" if problem.reg > 0 else None
+        return "it cannot handle reg > 0; use method='entropic'" if problem.reg > 0 else None
 
     @abstractmethod
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:

@@ -10,17 +10,20 @@ few sweeps of Sinkhorn's iteration with K fixed carry its multipliers over to th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from structot._deadline import check_time
 from structot.certificate import Dual
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.solvers._entropic_dual import Hessian, SmoothDual, smooth_dual
 from structot.solvers._loop import Step
 from structot.solvers._start import Start
+from structot.solvers.base import Solver
 from structot.transport import c_transform, round_plan
 
 Array = np.ndarray
@@ -49,15 +52,25 @@ _ROUNDS = 6
 _FEW = 3
 
 
-def entropic_objection(problem: Problem) -> str | None:
-    """Why `entropic_steps` cannot solve this problem, as the end of a sentence, or None."""
-    layers = problem.layers
-    if len(layers) > 1 or not all(isinstance(layer, Blocks) for layer in layers):
-        return (
-            "with reg > 0 it needs Modular, Groups or Coverage with disjoint groups, or the sum of "
-            "Modular and one of the others"
-        )
-    return None
+@dataclass(frozen=True)
+class Entropic(Solver):
+    """Newton's method on the smooth dual, for reg > 0 and at most one layer of disjoint blocks."""
+
+    name: ClassVar[str] = "entropic"
+
+    def objection(self, problem: Problem) -> str | None:
+        if problem.reg == 0:
+            return "it needs reg > 0; use method='auto'"
+        layers = problem.layers
+        if len(layers) > 1 or not all(isinstance(layer, Blocks) for layer in layers):
+            return (
+                "with reg > 0 it needs Modular, Groups or Coverage with disjoint groups, or the "
+                "sum of Modular and one of the others"
+            )
+        return None
+
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
+        return entropic_steps(problem, start)
 
 
 class Iterate(NamedTuple):
@@ -188,6 +201,8 @@ def newton_step(dual: SmoothDual, point: Iterate) -> Iterate | None:
     damping, n = point.damping, point.p.size
     for _ in range(_ROUNDS):
         s = direction(dual, H, g, damping * H.diagonal + lent, min(0.1, error))
+        if not np.isfinite(s).all():  # H has over- or underflowed
+            break
         # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
         s *= min(1.0, dual.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
         slope = float(g @ s)
@@ -202,7 +217,7 @@ def newton_step(dual: SmoothDual, point: Iterate) -> Iterate | None:
         crowd = float(dual.rows.sum()) / dual.total
         if crowd < 1e100:
             # Out there X may be huge; what counts is where, so it is scaled to the mass.
-            H = H.plus(dual.hessian(), min(1.0, 1.0 / crowd))
+            H = H.plus(dual.hessian(), 1.0 / max(crowd, 1.0))
         else:
             damping *= 10.0
     else:
@@ -228,6 +243,7 @@ def _line_search(
     n, noise = point.p.size, _noise(dual, point)
     t = 1.0
     while slope > 0.0:
+        check_time()
         p, q = point.p + t * s[:n], point.q + t * s[n:]
         phi = dual.evaluate(p, q, dual.reg)
         level = slope <= 1e2 * noise  # only the gradient can tell better from worse
@@ -260,7 +276,8 @@ def _cholesky(H: Hessian, g: Array, D: Array) -> Array:
     A[np.diag_indices_from(A)] = 1.0
     for _ in range(4):
         try:
-            return scale * cho_solve(cho_factor(A, lower=True), scale * g)
+            factor = cho_factor(A, lower=True, check_finite=False)
+            return scale * cho_solve(factor, scale * g, check_finite=False)
         except LinAlgError:
             A[np.diag_indices_from(A)] *= 1.0 + 1e-8
     return scale * scale * g
@@ -275,6 +292,7 @@ def _conjugate_gradients(H: Hessian, g: Array, D: Array, tol: float) -> tuple[Ar
     square = float(r @ z)
     goal = tol * tol * square
     for _ in range(_CG_STEPS):
+        check_time()
         Hd = H.times(d) + D * d
         curvature = float(d @ Hd)
         if not curvature > 0.0:

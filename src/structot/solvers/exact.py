@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from structot.certificate import Dual
+from structot.certificate import Dual, transport_bound
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers._start import Start
@@ -28,7 +28,10 @@ class Exact(Solver):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         cost = problem.modular_cost
         assert cost is not None
-        answer = emd(cost, problem.a, problem.b)
+        try:
+            answer = emd(cost, problem.a, problem.b)
+        except RuntimeError:  # the network simplex gave up; the loop has an answer of its own
+            return
         u, v = answer.potentials
-        bound = float(problem.a @ u + problem.b @ v)
+        bound = transport_bound(problem, u, v)
         yield Step(answer.value, lambda: answer.plan, bound, lambda: Dual(u, v, cost, bound))

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
+from structot._deadline import call_foreign, check_time, time_left
 from structot.certificate import Dual, dual_from_cost
 from structot.concave import Concave
 from structot.concave import Step as Jump
@@ -59,7 +60,7 @@ class LinearProgram(Solver):
         "interior_point", followed by a crossover to a vertex, or "simplex"; the other one is tried
         if the first fails.
     time_limit
-        Seconds granted to each of the two; `solve(time_limit=...)` cannot interrupt HiGHS.
+        Seconds granted to each of the two, within those that `solve(time_limit=...)` leaves.
 
     Examples
     --------
@@ -98,6 +99,7 @@ class LinearProgram(Solver):
         first = _ALGORITHMS[self.algorithm]
         answer = None
         for algorithm in (first, *(other for other in _ALGORITHMS.values() if other != first)):
+            check_time()
             answer = program.solve(algorithm, self.time_limit)
             if answer is not None:
                 break
@@ -194,9 +196,11 @@ class _Program:
         fixed[int(np.argmax(problem.a))] = True
         lower[: n + m][fixed] = upper[: n + m][fixed] = 0.0
         options: dict[str, Any] = dict(_OPTIONS)
-        if time_limit is not None:
-            options["time_limit"] = time_limit
-        answer = linprog(
+        left = time_left() if time_limit is None else min(time_limit, time_left())
+        if math.isfinite(left):
+            options["time_limit"] = left
+        answer = call_foreign(
+            linprog,
             np.concatenate([-problem.a / mass, -problem.b / mass, np.zeros(rate.size)]),
             A_ub=self._matrix(cap.size),
             b_ub=np.concatenate([self.cost, cap]) / money,

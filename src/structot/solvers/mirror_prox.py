@@ -78,7 +78,7 @@ class SaddleSolver(MirrorSolver):
     def first_cost(self, problem: Problem, start: Start) -> Array:
         """K_0: the projection of M (or of given potentials u ⊕ v) onto B(F), or a random vertex."""
         F = problem.function
-        M = on_edges(F, problem.M)
+        M = on_edges(F, problem.ground_cost)
         projection = self._project(F, M)
         if start.potentials is not None:
             K = on_edges(F, F.project(np.add.outer(*start.potentials), "cost"))

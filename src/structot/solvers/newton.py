@@ -13,8 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
-from structot.certificate import Dual
+from structot.certificate import Dual, relative_gap
 from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
 from structot.solvers._coarse import coarse_start
@@ -23,7 +24,6 @@ from structot.solvers._nearby import Search
 from structot.solvers._proximal import ProximalDual, Value
 from structot.solvers._start import Start
 from structot.solvers.base import Solver
-from structot.solvers.entropic import entropic_objection, entropic_steps
 from structot.submodular.base import inner as inner_product
 from structot.transport import round_plan
 
@@ -57,8 +57,6 @@ _ROUNDS = 0, 12
 class Newton(Solver):
     """Proximal point with semismooth Newton, for one layer of disjoint blocks plus a linear part.
 
-    With reg > 0 it is Newton's method on the smooth dual instead (`entropic.py`).
-
     Parameters
     ----------
     rho
@@ -70,20 +68,15 @@ class Newton(Solver):
     name: ClassVar[str] = "newton"
 
     def objection(self, problem: Problem) -> str | None:
-        if problem.reg > 0:
-            return entropic_objection(problem)
         if not problem.layers:
             return "F is modular; use method='exact'"
         if len(problem.layers) > 1 or not isinstance(problem.layers[0], Blocks):
             return "it needs one layer of disjoint blocks; use method='splitting'"
-        return None
+        return super().objection(problem)
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
-        if problem.reg > 0:
-            yield from entropic_steps(problem, start)
-        else:
-            with single_threaded_blas():
-                yield from _proximal_newton(problem, start, self.rho)
+        with single_threaded_blas():
+            yield from _proximal_newton(problem, start, self.rho)
 
 
 class _Pace:
@@ -203,6 +196,7 @@ def _newton_step(
     rise = float(value.gradient @ d)
     length = 1.0
     for trial in range(14):
+        check_time()
         there = inner.evaluate(p + length * d[:n], q + length * d[n:])
         slope = float(there.gradient @ d)
         # Near the maximum φ is flat to rounding, and its derivative decides.
@@ -233,7 +227,7 @@ class _Certifier:
     def gap(self) -> float:
         if not np.isfinite(self.best_value):
             return np.inf
-        return self.problem.relative_gap(self.best_value, self.best_bound)
+        return relative_gap(self.best_value, self.best_bound)
 
     def __call__(self, p: Array, q: Array, value: Value) -> Step:
         problem, inner = self.problem, self.inner

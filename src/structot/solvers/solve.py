@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from structot import _checks
+from structot._compilation import Stopwatch
+from structot._deadline import Deadline
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.result import Result
@@ -22,6 +24,7 @@ from structot.structures.convex import has_convex
 # Method name -> (module, class). A module is imported when its method is first used.
 _SOLVERS = {
     "newton": ("newton", "Newton"),
+    "entropic": ("entropic", "Entropic"),
     "splitting": ("splitting", "Splitting"),
     "mirror_descent": ("mirror_descent", "MirrorDescent"),
     "saddle_mirror_descent": ("mirror_prox", "SaddleMirrorDescent"),
@@ -31,11 +34,17 @@ _SOLVERS = {
 }
 METHODS = ("auto", *_SOLVERS)
 _OPTIONS = (
-    *("structure", "reg", "method", "tol", "max_iter", "time_limit", "init", "callback"),
-    "progress",
+    *("structure", "reg", "method", "tol", "atol", "max_iter", "time_limit", "init"),
+    *("callback", "progress"),
 )
 # What users of POT may type for them.
 _POT_NAMES = {"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose": "progress"}
+
+
+# Pairs up to which HiGHS is asked where the other methods stall.
+_SMALL_PROGRAM = 20_000
+# What evaluating and completing the answer takes, in units of the first look at all prices.
+_FINISH = 3.0
 
 
 class ConvergenceWarning(UserWarning):
@@ -51,6 +60,7 @@ def solve(
     reg: float = 0.0,
     method: str | Solver = "auto",
     tol: float = 1e-4,
+    atol: float | None = None,
     max_iter: int | None = None,
     time_limit: float | None = None,
     init: Any = None,
@@ -71,12 +81,15 @@ def solve(
     reg
         Weight of the entropy term; with ``structure=None`` this is Sinkhorn's problem.
     method
-        "auto", "newton", "splitting", "mirror_descent", "saddle_mirror_descent", "mirror_prox",
-        "linear_program", "exact", or a solver with options, e.g. ``solvers.MirrorProx(step=3)``.
-    tol
-        Certified relative gap at which to stop, the only stopping rule.
+        "auto", "newton", "entropic" (reg > 0), "splitting", "mirror_descent",
+        "saddle_mirror_descent", "mirror_prox", "linear_program", "exact", or a solver with
+        options, e.g. ``solvers.MirrorProx(step=3)``.
+    tol, atol
+        Stop when value - lower_bound <= tol · |value| + atol, the only stopping rule. ``atol`` is
+        an absolute error that counts as nothing, by default the rounding error of the value.
     max_iter, time_limit
         Limits in iterations and seconds; the best certified answer so far is returned.
+        Compilation of the kernels, once per installation, does not count.
     init
         A plan, potentials (u, v) or an earlier `Result` to start from.
     callback
@@ -99,23 +112,37 @@ def solve(
     """
     for name in unknown:
         _checks.one_of("option", _POT_NAMES.get(name, name), _OPTIONS, arrived=name)
-    problem = Problem.of(M, a, b, structure=structure, reg=reg)
     limits = Limits(
         tol=_checks.nonnegative("tol", tol),
+        atol=None if atol is None else _checks.nonnegative("atol", atol),
         max_iter=None if max_iter is None else _checks.count("max_iter", max_iter),
-        time_limit=None if time_limit is None else _checks.positive("time_limit", time_limit),
     )
-    solver = _choose(method, problem)
+    seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
+    watch = Stopwatch()
+    deadline = Deadline(seconds, watch.elapsed)
+    problem = Problem.of(M, a, b, structure=structure, reg=reg)
+    with watch.paused():  # imports, once per process
+        solvers = _choose(method, problem)
+    before = deadline.elapsed
+    problem = problem.normalized()
+    # The answer is evaluated and its proof completed after the last iteration.
+    deadline.reserve(_FINISH * (deadline.elapsed - before))
     start = Start.of(init, problem)
-    result = run(problem, solver.steps(problem, start), solver.name, limits, callback, progress)
-    if not result.converged:
-        warnings.warn(
-            f"{result.status} Gap {result.gap:.1e}, asked for {limits.tol:.1e} "
-            f"(method {result.method!r}, {result.n_iter} iterations).",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    result = run(problem, solvers, start, limits, deadline, callback, progress)
+    _warn(result, limits, _checks.advice_on_costs(problem.M))
     return result
+
+
+def _warn(result: Result, limits: Limits, advice: str) -> None:
+    """At most one warning per call: that the gap was not reached, and advice if there is some."""
+    if not result.converged:
+        text = (
+            f"{result.status} Gap {result.gap:.1e}, asked for {limits.tol:.1e} "
+            f"(method {result.method!r}, {result.n_iter} iterations). {advice}"
+        )
+        warnings.warn(text.rstrip(), ConvergenceWarning, stacklevel=3)
+    elif advice:
+        warnings.warn(advice, UserWarning, stacklevel=3)
 
 
 def solve_sample(
@@ -168,29 +195,37 @@ def _points(name: str, value: Any) -> Any:
     return points
 
 
-def _choose(method: str | Solver, problem: Problem) -> Solver:
-    if isinstance(method, Solver):
+def _choose(method: str | Solver, problem: Problem) -> list[Solver]:
+    """The solvers to try one after the other; more than one only for "auto"."""
+    if method == "auto":
+        solvers = [make_solver(name) for name in _automatic(problem)]
+        willing = [solver for solver in solvers if solver.refusal(problem) is None]
+        if willing:
+            return willing
+        solver = solvers[0]
+    elif isinstance(method, Solver):
         solver = method
     else:
-        name = _checks.one_of("method", method, METHODS)
-        solver = make_solver(_automatic(problem) if name == "auto" else name)
+        solver = make_solver(_checks.one_of("method", method, METHODS))
     objection = solver.refusal(problem)
     if objection:
         raise ValueError(f"method={solver.name!r} does not fit this problem: {objection}.")
-    return solver
+    return [solver]
 
 
-def _automatic(problem: Problem) -> str:
-    """The fastest method that is sure to work."""
+def _automatic(problem: Problem) -> tuple[str, ...]:
+    """The fastest method that is sure to work, then those that go on where it cannot."""
     if has_convex(problem.layers):
-        return "mirror_descent"
+        return ("mirror_descent",)
     if problem.reg > 0:
-        return "newton"
+        return ("entropic",)
     if problem.modular_cost is not None:
-        return "exact"
+        return ("exact",)
+    # A linear program needs no metric, which costs of very different sizes spoil.
+    last = ("linear_program",) if problem.M.size <= _SMALL_PROGRAM else ()
     if len(problem.layers) == 1 and isinstance(problem.layers[0], Blocks):
-        return "newton"
-    return "splitting"
+        return ("newton", *last, "splitting")
+    return ("splitting", *last)
 
 
 def make_solver(name: str) -> Solver:

@@ -38,7 +38,7 @@ from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers._start import Start
 from structot.solvers.base import Solver
-from structot.submodular.base import Submodular
+from structot.submodular.base import Submodular, inner
 from structot.submodular.min_norm_point import Corral, min_norm_point
 from structot.transport import MarginalProjection, round_plan
 
@@ -273,12 +273,14 @@ class _Copies:
         ]
         values = [problem.objective(P) for P in plans]
         best = int(np.argmin(values))
-        K = self._worst_cost(-self.rho * self.d * y)
+        point = -self.rho * self.d * y
+        K = self._worst_cost(point)
+        made_of = inner(plans[best], self._sum(np.abs(point)))
         p, _ = self.projection.multipliers(V, self.a, self.b)
         if exact:
-            dual = dual_by_exact_transport(problem, K)
+            dual = dual_by_exact_transport(problem, K, made_of)
         else:
-            dual = dual_from_cost(problem, K, self.rho * p)
+            dual = dual_from_cost(problem, K, self.rho * p, made_of)
         return Step(values[best], lambda: plans[best], dual.bound, lambda: dual)
 
 

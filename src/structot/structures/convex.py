@@ -14,7 +14,7 @@ import numpy as np
 
 from structot._checks import as_array, as_matrix
 from structot.structures.base import Structure
-from structot.submodular.base import Minimizer, Submodular
+from structot.submodular.base import Minimizer, Submodular, inner
 
 Array = np.ndarray
 
@@ -71,7 +71,7 @@ class ConvexCost(Structure):
 
 
 class ConvexFunction(Submodular):
-    """factor · f over the edges of one problem: ``extension`` is f, ``greedy`` a subgradient.
+    """factor/mass · f(mass · P) over the edges: ``extension`` is that, ``greedy`` a subgradient.
 
     It stands among the layers of a sum, but is no set function: there is no base polytope, and
     what needs one refuses.
@@ -84,15 +84,17 @@ class ConvexFunction(Submodular):
         shape: tuple[int, int],
         allowed: Array | None,
         factor: float = 1.0,
+        mass: float = 1.0,
     ) -> None:
         self.shape, self.allowed = shape, allowed
         self._value, self._subgradient, self._factor = value, subgradient, factor
+        self._mass = mass  # the user's functions see plans in these units
 
     def extension(self, P: Array) -> float:
         P = as_matrix("P", P, self.shape)
         if self.allowed is not None and np.any(P[~self.allowed] > 0):
             return np.inf
-        answer = self._value(P.copy())
+        answer = self._value(P * self._mass)
         try:
             value = float(answer)
         except (TypeError, ValueError):
@@ -101,11 +103,11 @@ class ConvexFunction(Submodular):
             raise ValueError(
                 f"value returned {value} for a plan; f must be finite on all plans P >= 0."
             )
-        return self._factor * value
+        return self._factor * value / self._mass
 
     def greedy(self, P: Array) -> Array:
         P = as_matrix("P", P, self.shape)
-        G = as_array("subgradient(P)", self._subgradient(P.copy()), 2)
+        G = as_array("subgradient(P)", self._subgradient(P * self._mass), 2)
         if G.shape != self.shape:
             raise ValueError(
                 f"subgradient returned shape {G.shape} for a plan of shape {self.shape}; "
@@ -121,8 +123,18 @@ class ConvexFunction(Submodular):
         return self._blank_cost() + self._factor * np.where(self._allowed(), G, 0.0)
 
     def scaled(self, factor: float) -> ConvexFunction:
-        total = factor * self._factor
-        return ConvexFunction(self._value, self._subgradient, self.shape, self.allowed, total)
+        return self._with(factor * self._factor, self._mass)
+
+    def in_units(self, cost: float, mass: float) -> ConvexFunction:
+        return self._with(self._factor / cost, self._mass * mass)
+
+    def _with(self, factor: float, mass: float) -> ConvexFunction:
+        return ConvexFunction(
+            self._value, self._subgradient, self.shape, self.allowed, factor, mass
+        )
+
+    def magnitude(self, P: Array) -> float:
+        return abs(self.extension(P)) + inner(P, np.abs(self.greedy(P)))
 
     def value(self, mask: Array) -> float:
         self._refuse()

@@ -122,7 +122,13 @@ class CalledFunction(Submodular):
         self._empty = self._call(np.zeros(shape, bool))
 
     def _call(self, mask: Array) -> float:
-        answer = self._function(mask)
+        try:
+            answer = self._function(mask)
+        except ArithmeticError as error:  # the solvers would take it for their own
+            raise ValueError(
+                f"function raised {error!r} for a set of {int(mask.sum())} pairs; it must have a "
+                "value for every set."
+            ) from error
         try:
             value = float(answer)
         except (TypeError, ValueError):

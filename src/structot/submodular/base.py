@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structot._checks import as_matrix, one_of, positive
+from structot._deadline import check_time
 
 Array = np.ndarray
 
@@ -38,6 +39,8 @@ class Submodular(ABC):
     shape: tuple[int, int]
     allowed: Array | None = None
     support: Array | None = None
+    # Whether F(A) <= F(B) for A in B; then f(P) is a sum of positive terms for every plan P.
+    monotone: bool = False
 
     @abstractmethod
     def value(self, mask: Array) -> float:
@@ -57,6 +60,7 @@ class Submodular(ABC):
         mask = np.zeros(self.shape, bool)
         last = 0.0
         for e in order:
+            check_time()  # a call may be a user's own function
             mask.ravel()[e] = True
             now = self.value(mask)
             K.ravel()[e] = now - last
@@ -69,6 +73,13 @@ class Submodular(ABC):
         if self.allowed is not None and np.any(P[~self.allowed] > 0):
             return np.inf
         return inner(P, self.greedy(P))
+
+    def magnitude(self, P: Array) -> float:
+        """The sum of the absolute terms that f(P) is made of: its rounding error is relative to it.
+
+        Where nothing cancels, as for a monotone F, this is f(P) itself.
+        """
+        return inner(P, np.abs(self.greedy(P)))
 
     def project(self, Z: Array, metric: str = "euclidean") -> Array:
         """argmin_{K in B(F)} of the distance to Z.
@@ -132,6 +143,14 @@ class Submodular(ABC):
         from structot.submodular.sums import Scaled
 
         return self if factor == 1.0 else Scaled(self, factor)
+
+    def in_units(self, cost: float, mass: float) -> Submodular:
+        """F with its values in units of ``cost``, for plans in units of ``mass``: F / cost.
+
+        Solvers see problems in units in which costs and masses are near 1. A Lovász extension is
+        homogeneous, so that the unit of mass does not matter to it.
+        """
+        return self.scaled(1.0 / cost)
 
     def __repr__(self) -> str:
         n, m = self.shape

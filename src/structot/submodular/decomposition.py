@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from structot._deadline import check_time
 from structot.submodular.base import Minimizer, Submodular, as_function
 from structot.submodular.min_norm_point import min_norm_point
 
@@ -68,6 +69,7 @@ def divide_and_conquer(
     force = 2.0 * _reach(function) + 1.0 if own else None
     pieces = [(np.zeros(function.shape, bool), function._edges())]
     while pieces:
+        check_time()
         settled, V = pieces.pop()
         if not V.any():
             continue

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr_delete, qr_insert, solve_triangular
 
+from structot._deadline import check_time
 from structot.submodular.base import Submodular, as_function
 
 Array = np.ndarray
@@ -96,6 +97,7 @@ def min_norm_point(
     least = best = np.inf
     stalled = 0
     for _ in range(max_iter):
+        check_time()
         x = hull.share @ hull.points
         q = vertex(x)
         norm = float(x @ x)
@@ -142,6 +144,8 @@ class _Hull:
         """Take in a vertex, with share 0; False if it lies in the affine hull already."""
         column = self._columns(q[None, :])[:, 0]
         last = len(self.points)
+        if last == column.size:  # as many as can be independent; rounding alone sees another one
+            return False
         try:
             self._Q, self._R = qr_insert(
                 self._Q, self._R, column, last, "col", rcond=_DEPENDENT, check_finite=False
@@ -154,6 +158,7 @@ class _Hull:
     def descend(self) -> None:
         """Move to the nearest point of the affine hull, dropping corners until it lies inside."""
         while True:
+            check_time()
             v = solve_triangular(self._R, self._Q[0], check_finite=False)
             affine = v / v.sum()
             if (affine > _NOTHING).all():

@@ -27,6 +27,8 @@ class FeatureFunction(Submodular):
         Pairs that are edges, (n, m); None for all.
     """
 
+    monotone = True
+
     def __init__(self, X: Array, Y: Array, allowed: Array | None) -> None:
         self.shape = (len(X), len(Y))
         self.allowed = allowed

@@ -19,6 +19,7 @@ class Linear(Submodular):
     def __init__(self, cost: Array) -> None:
         self.shape = cost.shape
         self.cost = cost
+        self.monotone = bool(cost.min() >= 0)
         finite = np.isfinite(cost)
         self.allowed = None if finite.all() else finite
 
@@ -33,6 +34,9 @@ class Linear(Submodular):
         one_of("metric", metric, METRICS)
         return self.greedy(Z)
 
+    def scaled(self, factor: float) -> Linear:
+        return Linear(factor * self.cost)
+
     def minimize(self, shift: Array | None = None) -> Minimizer:
         total = self.cost if shift is None else self.cost + as_matrix("shift", shift, self.shape)
         mask = total < 0
@@ -45,7 +49,7 @@ class Scaled(Submodular):
     def __init__(self, function: Submodular, factor: float) -> None:
         self.function, self.factor = function, factor
         self.shape, self.allowed = function.shape, function.allowed
-        self.support = function.support
+        self.support, self.monotone = function.support, function.monotone
 
     @property
     def metric(self) -> Array:
@@ -90,6 +94,7 @@ class Sum(Submodular):
         self.shape = layers[0].shape
         self.linear = np.zeros(self.shape) if linear is None else linear
         self.layers = layers
+        self.monotone = bool(self.linear.min() >= 0) and all(x.monotone for x in layers)
         masks = [p.allowed for p in layers if p.allowed is not None]
         if not np.isfinite(self.linear).all():
             masks.append(np.isfinite(self.linear))
@@ -129,6 +134,15 @@ class Sum(Submodular):
             sweeps = 100 if any(layer.is_generic for layer in self.layers) else 2000
             return self.linear + project_sum(self.layers, Z, max_sweeps=sweeps)
         return self.linear + self.layers[0].project(Z, metric)
+
+    def magnitude(self, P: Array) -> float:
+        return inner(P, np.abs(self.linear)) + sum(layer.magnitude(P) for layer in self.layers)
+
+    def scaled(self, factor: float) -> Sum:
+        return Sum(factor * self.linear, tuple(layer.scaled(factor) for layer in self.layers))
+
+    def in_units(self, cost: float, mass: float) -> Sum:
+        return Sum(self.linear / cost, tuple(layer.in_units(cost, mass) for layer in self.layers))
 
     def minimize(self, shift: Array | None = None) -> Minimizer:
         if len(self.layers) != 1:

@@ -1,7 +1,9 @@
 """Operations on the transport polytope U(a, b) = {P >= 0, P1 = a, P'1 = b}."""
 
 from ._flow import InfeasibleError
+from ._kernels import residuals
 from .affine import MarginalProjection
+from .entropy import relative_entropy
 from .exact import ExactResult, c_transform, emd
 from .rounding import Split, marginal_error, round_plan, split_rounding
 from .sinkhorn import SinkhornResult, SinkhornStatus, sinkhorn
@@ -16,6 +18,8 @@ __all__ = [
     "c_transform",
     "emd",
     "marginal_error",
+    "relative_entropy",
+    "residuals",
     "round_plan",
     "sinkhorn",
     "split_rounding",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot._checks import as_array, with_marginals
+from structot._deadline import call_foreign
 
 from . import _kernels
 from ._flow import InfeasibleError
@@ -143,9 +144,8 @@ def _simplex(M: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, F
     mass = -math.frexp(float(a.sum()))[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the outcome is read from the log instead
-        plan, log = network_simplex(
-            np.ldexp(a, mass), np.ldexp(b, mass), cost, numItermax=_MAX_PIVOTS, log=True
-        )
+        arguments = np.ldexp(a, mass), np.ldexp(b, mass), cost
+        plan, log = call_foreign(network_simplex, *arguments, numItermax=_MAX_PIVOTS, log=True)
     if log["warning"] is not None:
         raise RuntimeError(
             f"The network simplex method found no optimum of M ({M.shape[0]} x {M.shape[1]}): "
