@@ -8,11 +8,14 @@ they cannot be told, run in a thread of their own that is left behind.
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -20,6 +23,8 @@ T = TypeVar("T")
 # How often a call of a foreign solver looks at the clock, in seconds; an interruption by the user
 # is noticed as soon.
 _GLANCE = 0.02
+# How long the end of the process waits for calls that were left behind.
+_FAREWELL = 3.0
 
 
 class OutOfTime(Exception):
@@ -83,26 +88,77 @@ def check_time() -> None:
 
 
 def call_foreign(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """The same call in a thread that is left behind at the deadline or at an interruption.
+    """The same call in another thread, which is left behind at the deadline or an interruption.
 
     For compiled code that neither looks at the clock nor lets signals through, and releases the
     GIL. What it returns after it was left behind is dropped.
     """
-    answer: list[T] = []
-    failure: list[BaseException] = []
-    done = threading.Event()
-
-    def work() -> None:
-        try:
-            answer.append(function(*args, **kwargs))
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=work, daemon=True, name="structot-foreign").start()
-    while not done.wait(_GLANCE):
+    with _lock:
+        worker = _idle.pop() if _idle else _Worker()
+    call = worker.make(lambda: function(*args, **kwargs))
+    while not call.done.wait(_GLANCE):
         check_time()
-    if failure:
-        raise failure[0]
-    return answer[0]
+    with _lock:
+        _idle.append(worker)
+    if call.error is not None:
+        raise call.error
+    return call.answer
+
+
+class _Call:
+    """A call, and what became of it."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+
+
+class _Worker:
+    """A thread that makes calls one after the other: starting one for each would take longer."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[_Call] = SimpleQueue()
+        threading.Thread(target=self._work, daemon=True, name="foreign-solver").start()
+
+    def make(self, function: Callable[[], Any]) -> _Call:
+        call = _Call(function)
+        _under_way.add(call)
+        self._calls.put(call)
+        return call
+
+    def _work(self) -> None:
+        while True:
+            call = self._calls.get()
+            try:
+                call.answer = call.function()
+            except BaseException as error:
+                call.error = error
+            _under_way.discard(call)
+            call.done.set()
+
+
+_lock = threading.Lock()
+_idle: list[_Worker] = []
+_under_way: set[_Call] = set()
+
+
+@atexit.register
+def _wait_for_stragglers() -> None:
+    # The threads of HiGHS must not be torn down with the process while they work.
+    end = time.perf_counter() + _FAREWELL
+    for call in list(_under_way):
+        call.done.wait(max(end - time.perf_counter(), 0.0))
+
+
+def _forget_workers() -> None:
+    # Threads do not survive a fork.
+    global _lock
+    _lock = threading.Lock()
+    _idle.clear()
+    _under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)

@@ -240,7 +240,8 @@ class Verification:
     ``marginals``: of the plan; ``value``: claimed against recomputed; ``polytope``: how far the
     worst cost is outside B(F), relative to the sum of its entries (for a `ConvexCost`: how far it
     rises above f at the plans that were tried, relative to the value); ``potentials``: how far
-    u ⊕ v rises above it; ``bound``: claimed against recomputed from potentials and worst cost;
+    u ⊕ v rises above it; ``bound``: by how much more was claimed than potentials and worst cost
+    prove;
     ``harm``: by how much a worst cost outside B(F) can have raised the bound, at most; ``claim``:
     how much smaller than it is the gap was said to be; ``gap``: the recomputed one; ``precision``:
     of the arrays of the result. Errors are relative to the value after its rounding error.
@@ -321,7 +322,7 @@ def verify(
         value=relative(abs(value - result.value) - rounding),
         polytope=outside,
         potentials=relative(rise),
-        bound=relative(abs(bound - result.lower_bound) - slack),
+        bound=relative(result.lower_bound - bound - slack),
         harm=harm,
         claim=relative(missing - said),
         gap=relative_gap(value, bound),
@@ -385,7 +386,7 @@ def _outside(
     excess = max(F.excess(K), 0.0)
     size = float(np.abs(K[finite]).sum())
     largest = min(float(problem.a.max()), float(problem.b.max()))
-    limit = _bound_rounding(K.size) * inner(P, np.abs(K))
+    limit = _bound_rounding(K.size) * (inner(P, np.abs(K)) + potential_size(problem, u, v))
     harm = excess * largest - limit
     if harm > 1e-12 * value and problem.reg == 0:
         Z = np.where(finite, np.add.outer(u, v), 0.0)
@@ -407,4 +408,8 @@ def _rise(problem: Problem, K: Array, P: Array, tries: int = 20, seed: int = 0) 
         plans.append(round_plan(Q * problem.total / Q.sum(), problem.a, problem.b, allowed=allowed))
     if allowed is not None:
         plans[1] = round_plan(plans[1], problem.a, problem.b, allowed=allowed)
-    return max(0.0, *(inner(Q, K) - problem.function.extension(Q) for Q in plans))
+    rises = [0.0]
+    for Q in plans:
+        f = problem.function.extension(Q)
+        rises.append(inner(Q, K) - f - ROUNDING * (inner(Q, np.abs(K)) + abs(f)))
+    return max(rises)

@@ -166,8 +166,10 @@ class SmoothDual(ABC):
         return reg * f, reg * g
 
     def round(self) -> tuple[Array, float]:
-        """X rounded into U(a, b), and the objective there."""
-        P = round_plan(self.plan(), self.a, self.b, allowed=self.problem.function.allowed)
+        """X rounded into U(a, b), and the objective there. Far from the answer X may overflow."""
+        P = np.minimum(self.plan(), np.minimum.outer(self.a, self.b))
+        np.nan_to_num(P, copy=False)
+        P = round_plan(P, self.a, self.b, allowed=self.problem.function.allowed, overwrite=True)
         return P, self.value(P)
 
     def prove(self, u: Array, v: Array, K: Array) -> Dual:
@@ -322,7 +324,9 @@ class BlocksDual(SmoothDual):
             shared = F.w, self.V, self.rate, F.table.arrays, P.order, P.pool, P.pools, k
             over_blocks(F.start, lambda i, j: kernels.pool_costs(i, j, F.start, *shared))
         self._exponentials()  # the prox has left logarithms where X belongs
-        return self._total_cost(k)
+        # In B(F) but for rounding errors, which a metric of weights of very different sizes
+        # enlarges: those of a projection are relative to each entry.
+        return self._total_cost(F.project_edges(k, "cost"))
 
     def plan(self) -> Array:
         return self.layer.scatter(self.X)

@@ -39,6 +39,8 @@ _SLOPPINESS, _FINEST, _COARSEST = 0.02, 1e-10, 2e-3
 _SINKHORN_SWEEPS = 200
 # Certificates at 1, 2, 4, ... then this factor apart, those with exact transport the second one.
 _CERTIFY_FACTOR, _EXACT_FACTOR = 1.15, 1.3
+# A Euclidean projection may start from a point this many times larger than K.
+_BLUR = 100.0
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ class Averages:
     A plan and a proof known from the start take part in the first certificate.
 
     With ``recent`` the averages since the last power of two take part as well: they forget the
-    first iterates, whose linearisations a curved f has left behind.
+    first iterates, whose linearisations a curved f has left behind. ``blurred`` says that the K
+    come from Euclidean projections, whose errors are relative to the largest entry.
     """
 
     def __init__(
@@ -161,8 +164,9 @@ class Averages:
         dual: Dual | None = None,
         *,
         recent: bool = False,
+        blurred: bool = False,
     ) -> None:
-        self.problem = problem
+        self.problem, self._blurred = problem, blurred
         self.known_plans = [] if plan is None else [plan]
         self.known_duals = [] if dual is None else [dual]
         self.means = [_Mean(problem.shape) for _ in range(2 if recent else 1)]
@@ -203,16 +207,25 @@ class Averages:
             mean.K.copy() if allowed is None else np.where(allowed, mean.K, np.inf)
             for mean in self.means
         ]
-        duals = [*(dual_from_cost(problem, K, rows) for K in costs), *self.known_duals]
+        sizes = [self._made_of(mean) for mean in self.means]
+        pairs = list(zip(costs, sizes, strict=True))
+        duals = [dual_from_cost(problem, K, rows, size) for K, size in pairs] + self.known_duals
         if t == 1:  # one step says little; a cost >= 0 proves at least 0 from u = 0
-            duals.append(dual_from_cost(problem, costs[0]))
+            duals.append(dual_from_cost(problem, costs[0], None, sizes[0]))
         if t >= self.next_exact:
             self.next_exact = int(np.ceil(_EXACT_FACTOR * t))
-            duals += [dual_by_exact_transport(problem, K) for K in costs]
+            duals += [dual_by_exact_transport(problem, K, size) for K, size in pairs]
         dual = max(duals, key=attrgetter("bound"))
         self.known_plans, self.known_duals = [], []
         self.value, self.bound = min(self.value, value), max(self.bound, dual.bound)
         return Step(value, lambda: plan, dual.bound, lambda: dual)
+
+    def _made_of(self, mean: _Mean) -> float:
+        """The size of what K̄ was computed from, as <P, ·> at a plan."""
+        size = np.abs(mean.K)
+        if self._blurred:
+            return _BLUR * self.problem.total * float(size.max())
+        return float(np.sum(mean.P * size))
 
 
 OVERFLOW = Step(value=np.nan)

@@ -10,16 +10,17 @@ few sweeps of Sinkhorn's iteration with K fixed carry its multipliers over to th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structot._deadline import check_time
-from structot.certificate import Dual
+from structot.certificate import Dual, entropic_bound
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
+from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._entropic_dual import Hessian, SmoothDual, smooth_dual
 from structot.solvers._loop import Step
 from structot.solvers._start import Start
@@ -44,12 +45,16 @@ _STAGE_STEPS = 40
 # after this many steps.
 _NEWS = 0.01
 _NEWS_STEPS = 10
+# So many proofs that close less than a hundredth of the gap each are the end.
+_PATIENCE = 12
 _SWEEPS = 20
 _DAMPING = 1e-12
 # A step this long needs no better direction; otherwise so many directions are tried.
 _LONG = 0.3
 _ROUNDS = 6
 _FEW = 3
+# Pairs up to which the problem without entropy is solved where Newton's method gives up.
+_SMALL = 2500
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,27 @@ def entropic_steps(problem: Problem, start: Start) -> Iterator[Step | None]:
         K = dual.cost()
         yield _stage_step(dual, K)
     yield from _final(dual, _enter(dual, K, problem.reg))
+    if problem.M.size <= _SMALL:
+        # Where costs of very different sizes make the dual function too stiff: what the problem
+        # without entropy proves, and once more from there.
+        potentials = None
+        for step in cutting_planes(replace(problem, reg=0.0), start):
+            found = with_entropy(problem, step)
+            potentials = None if found.dual is None else found.dual()[:2]
+            yield found
+        if potentials is not None and dual.evaluate(*potentials, problem.reg) > -np.inf:
+            yield from _final(dual, _enter(dual, dual.cost(), problem.reg))
+
+
+def with_entropy(problem: Problem, step: Step) -> Step:
+    """What a step for the problem without entropy proves with it."""
+    assert step.plan is not None
+    assert step.dual is not None
+    P, proof = step.plan(), step.dual()
+    assert proof.K is not None
+    bound = entropic_bound(problem, proof.u, proof.v, proof.K)
+    proof = proof._replace(bound=bound)
+    return Step(problem.objective(P), lambda: P, bound, lambda: proof)
 
 
 def _first(dual: SmoothDual, K: Array) -> Step:
@@ -168,12 +194,17 @@ def _rebalanced(dual: SmoothDual, point: Iterate) -> Iterate:
 
 def _final(dual: SmoothDual, point: Iterate) -> Iterator[Step | None]:
     """Newton steps at the reg of the problem until doubles can do no better."""
-    shown, silent = 0.1, 0
-    while True:
+    shown, silent, waited = 0.1, 0, 0
+    value, bound = np.inf, -np.inf
+    while waited < _PATIENCE:
         silent += 1
         if dual.error <= _NEWS * shown or silent == _NEWS_STEPS:
             shown, silent = dual.error, 0
-            yield _certified(dual)
+            step = _certified(dual)
+            closed = max(value - step.value, 0.0) + max(step.lower_bound - bound, 0.0)
+            waited = 0 if closed >= 0.01 * (value - bound) else waited + 1
+            value, bound = min(value, step.value), max(bound, step.lower_bound)
+            yield step
         else:
             yield None
         following = newton_step(dual, point)

@@ -1,4 +1,7 @@
-"""The exact reference: one linear program for piecewise-linear concave functions, by HiGHS.
+"""The exact reference: linear programs by HiGHS, one where g is piecewise linear.
+
+Other functions are maxima of so many linear ones that these are found one by one; see
+`_cutting_planes.py`. The one program:
 
 Notation. F = C + Σ_r F_r, each F_r a sum over blocks of c·w(S) + Σ_t min(r_t w(S), κ_t): a linear
 part and truncations with rate r_t and cap κ_t. Coverage is the truncation of infinite rate. The
@@ -32,6 +35,7 @@ from structot.concave import Concave
 from structot.concave import Step as Jump
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
+from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._loop import Step
 from structot.solvers._start import Start
 from structot.solvers.base import Solver
@@ -43,6 +47,8 @@ _ALGORITHMS = {"interior_point": "highs-ipm", "simplex": "highs-ds"}
 # Mean weight of a point in the program. HiGHS has absolute tolerances for values near 1, and a
 # plan that is spread over its block has entries far below the weights.
 _MEAN_WEIGHT = 256.0
+# Pairs up to which programs over vertices are tried.
+_MOST_PAIRS = 20_000
 _OPTIONS = {
     "primal_feasibility_tolerance": 1e-9,
     "dual_feasibility_tolerance": 1e-9,
@@ -52,7 +58,10 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class LinearProgram(Solver):
-    """min_{P in U(a,b)} f(P) as one linear program, for piecewise-linear g: exact, not fast.
+    """min_{P in U(a,b)} f(P) by linear programs: exact, and fast for small problems only.
+
+    One program where g is piecewise linear. For other functions, and where HiGHS fails at that
+    one, a sequence of programs, each with some more vertices of B(F): up to 20 000 pairs.
 
     Parameters
     ----------
@@ -82,19 +91,25 @@ class LinearProgram(Solver):
             )
 
     def objection(self, problem: Problem) -> str | None:
-        """Only sums of linear terms, piecewise-linear groups and coverage are linear programs."""
-        for layer in problem.layers:
-            if not isinstance(layer, Blocks):
-                return f"{type(layer).__name__} is no linear program; use method='splitting'"
-            for g in dict.fromkeys(layer.table.functions):
-                if not (isinstance(g, Jump) or g.is_piecewise_linear):
-                    return (
-                        f"{g!r} is not piecewise linear; use Truncation, PiecewiseLinear or "
-                        "Linear, or method='auto'"
-                    )
+        """Too large a problem is only refused where it is not one program."""
+        other = _not_piecewise_linear(problem)
+        if other is not None and problem.M.size > _MOST_PAIRS:
+            return (
+                f"{other} is not piecewise linear, and {problem.M.size} pairs are too many for a "
+                "program over vertices; use Truncation, PiecewiseLinear or Linear, or method='auto'"
+            )
         return super().objection(problem)
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+        if _not_piecewise_linear(problem) is None:
+            step = self._one_program(problem)
+            if step is not None:
+                yield step
+                start = Start(step.plan() if step.plan is not None else None)
+        if problem.M.size <= _MOST_PAIRS:
+            yield from cutting_planes(problem, start)
+
+    def _one_program(self, problem: Problem) -> Step | None:
         program = _Program(problem)
         first = _ALGORITHMS[self.algorithm]
         answer = None
@@ -103,11 +118,23 @@ class LinearProgram(Solver):
             answer = program.solve(algorithm, self.time_limit)
             if answer is not None:
                 break
-        # If both fail, the independent plan and its vertex of B(F) still are a certified answer.
-        P, K, u = program.trivial() if answer is None else answer
+        if answer is None:
+            return None
+        P, K, u = answer
         plan = round_plan(P, problem.a, problem.b, allowed=problem.function.allowed)
         dual: Dual = dual_from_cost(problem, K, u)
-        yield Step(problem.objective(plan), lambda: plan, dual.bound, lambda: dual)
+        return Step(problem.objective(plan), lambda: plan, dual.bound, lambda: dual)
+
+
+def _not_piecewise_linear(problem: Problem) -> str | None:
+    """The name of a part of F that is no sum of truncations; None if there is none."""
+    for layer in problem.layers:
+        if not isinstance(layer, Blocks):
+            return type(layer).__name__
+        for g in dict.fromkeys(layer.table.functions):
+            if not (isinstance(g, Jump) or g.is_piecewise_linear):
+                return repr(g)
+    return None
 
 
 class _Truncations(NamedTuple):
@@ -243,15 +270,6 @@ class _Program:
             inside = np.bincount(part.edge[entry], weights=mine, minlength=layer.w.size)
             K += layer.cost_of_edges(layer.project_edges(part.linear + inside, "cost"))
         return K
-
-    def trivial(self) -> tuple[Array, Array, Array]:
-        P = round_plan(
-            self.problem.independent,
-            self.problem.a,
-            self.problem.b,
-            allowed=self.problem.function.allowed,
-        )
-        return P, self.problem.function.greedy(P), np.zeros(self.problem.shape[0])
 
 
 def _power_of_two(x: float) -> float:

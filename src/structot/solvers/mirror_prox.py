@@ -169,7 +169,7 @@ class SaddleMirrorDescent(SaddleSolver):
     def steps(self, problem: Problem, start: Start) -> Steps:
         now, K = Iterate.first(problem, start.plan), self.first_cost(problem, start)
         rates = self.rates(problem, now.plan, K)
-        averages = Averages(problem, start.plan, known_dual(problem, start))
+        averages = Averages(problem, start.plan, known_dual(problem, start), blurred=True)
         for t in count(1):
             eta = rates.times(self.first_step * self.decay(t))
             averages.add(eta.plan, now.plan, K)
@@ -225,7 +225,7 @@ class MirrorProx(SaddleSolver):
     def steps(self, problem: Problem, start: Start) -> Steps:
         now, K = Iterate.first(problem, start.plan), self.first_cost(problem, start)
         rates = self.rates(problem, now.plan, K)
-        averages = Averages(problem, start.plan, known_dual(problem, start))
+        averages = Averages(problem, start.plan, known_dual(problem, start), blurred=True)
         half: Iterate | None = None
         step = self.first_step
         for t in count(1):

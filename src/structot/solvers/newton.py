@@ -33,10 +33,8 @@ Array = np.ndarray
 _RHO_RANGE = 1e-10, 1e6
 # Mass that the solution of an inner problem may lack, in units of the gap.
 _MISSING = 5.0
-# Newton steps without progress of the gap after which the inner problems are solved more exactly,
-# and after which rounding is all that is left.
+# Newton steps without progress of the gap after which the inner problems are solved more exactly.
 _STALL = 12
-_PATIENCE = 1000
 # A certificate costs about two Newton steps: at first one is made after each, later after so many.
 _CERTIFY_EVERY = 6
 # Least and greatest share of the damping in a Newton step (see ProximalDual.direction).
@@ -62,9 +60,12 @@ class Newton(Solver):
     rho
         First weight of the proximal term, relative to max(n, m) / T times the mean slope of g over
         single pairs.
+    patience
+        Newton steps without progress of the gap after which it gives up.
     """
 
     rho: float = 1.0
+    patience: int = 1000
     name: ClassVar[str] = "newton"
 
     def objection(self, problem: Problem) -> str | None:
@@ -76,7 +77,7 @@ class Newton(Solver):
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
         with single_threaded_blas():
-            yield from _proximal_newton(problem, start, self.rho)
+            yield from _proximal_newton(problem, start, self)
 
 
 class _Pace:
@@ -86,8 +87,8 @@ class _Pace:
     keeps falling; when it does not for some outer steps, more exact ones are asked for.
     """
 
-    def __init__(self, rho: float) -> None:
-        self.rho = rho
+    def __init__(self, rho: float, patience: int) -> None:
+        self.rho, self._patience = rho, patience
         self._range = rho * _RHO_RANGE[0], rho * _RHO_RANGE[1]
         self.accuracy, self.most, self._easy, self._hard = 0.3, 8, 2, 5
         self._best, self._since, self._stuck = np.inf, 0, 0
@@ -115,14 +116,15 @@ class _Pace:
             self.accuracy = max(self.accuracy / 3.0, 1e-4)
             self.most = min(self.most + 6, 40)
             self._easy, self._hard = min(self._easy + 2, 10), min(self._hard + 4, 25)
-        return self._stuck < _PATIENCE
+        return self._stuck < self._patience
 
 
-def _proximal_newton(problem: Problem, start: Start, rho_factor: float) -> Iterator[Step | None]:
+def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
     inner = ProximalDual(problem)
     certify = _Certifier(problem, inner)
     n, m = problem.shape
-    pace = _Pace(rho_factor * max(n, m) / problem.total * _typical_slope(problem, inner))
+    rho = options.rho * max(n, m) / problem.total * _typical_slope(problem, inner)
+    pace = _Pace(rho, options.patience)
     warm = start.plan is not None and start.potentials is not None
     if warm:
         pace.rho /= 8  # near the answer long outer steps pay

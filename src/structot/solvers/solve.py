@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from structot import _checks
 from structot._compilation import Stopwatch
 from structot._deadline import Deadline
-from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.result import Result
 from structot.solvers._loop import Limits, State, run
@@ -41,8 +41,10 @@ _OPTIONS = (
 _POT_NAMES = {"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose": "progress"}
 
 
-# Pairs up to which HiGHS is asked where the other methods stall.
-_SMALL_PROGRAM = 20_000
+# Pairs up to which linear programs are asked where the first method has not come to an end after
+# this many iterations (those of newton without progress).
+_SMALL = 2500
+_PATIENCE = {"newton": 100, "splitting": 1500}
 # What evaluating and completing the answer takes, in units of the first look at all prices.
 _FINISH = 3.0
 
@@ -198,7 +200,7 @@ def _points(name: str, value: Any) -> Any:
 def _choose(method: str | Solver, problem: Problem) -> list[Solver]:
     """The solvers to try one after the other; more than one only for "auto"."""
     if method == "auto":
-        solvers = [make_solver(name) for name in _automatic(problem)]
+        solvers = _automatic(problem)
         willing = [solver for solver in solvers if solver.refusal(problem) is None]
         if willing:
             return willing
@@ -213,19 +215,22 @@ def _choose(method: str | Solver, problem: Problem) -> list[Solver]:
     return [solver]
 
 
-def _automatic(problem: Problem) -> tuple[str, ...]:
-    """The fastest method that is sure to work, then those that go on where it cannot."""
+def _automatic(problem: Problem) -> list[Solver]:
+    """The fastest method that is sure to work, then those that go on where it gives up."""
     if has_convex(problem.layers):
-        return ("mirror_descent",)
+        return [make_solver("mirror_descent")]
     if problem.reg > 0:
-        return ("entropic",)
+        return [make_solver("entropic")]
+    program = make_solver("linear_program")
     if problem.modular_cost is not None:
-        return ("exact",)
-    # A linear program needs no metric, which costs of very different sizes spoil.
-    last = ("linear_program",) if problem.M.size <= _SMALL_PROGRAM else ()
-    if len(problem.layers) == 1 and isinstance(problem.layers[0], Blocks):
-        return ("newton", *last, "splitting")
-    return ("splitting", *last)
+        return [make_solver("exact"), *([program] if problem.M.size <= _SMALL else [])]
+    newton, splitting = make_solver("newton"), make_solver("splitting")
+    first = newton if newton.refusal(problem) is None else splitting
+    if problem.M.size > _SMALL:
+        return [first, splitting]
+    # Linear programs need no metric, which costs of very different sizes spoil, but time.
+    hasty = replace(first, patience=_PATIENCE[first.name])  # type: ignore[type-var]
+    return [hasty, program, newton, splitting]
 
 
 def make_solver(name: str) -> Solver:

@@ -73,6 +73,8 @@ class Splitting(Solver):
         is balanced from the residuals afterwards.
     relaxation
         γ in (0, 2]; 2 reflects fully, which the anchor makes safe.
+    patience
+        Iterations after which it gives up; by default only when nothing improves any more.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class Splitting(Solver):
     name: ClassVar[str] = "splitting"
     rho: float = 1.0
     relaxation: float = 2.0
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         positive("rho", self.rho)
@@ -124,7 +127,7 @@ class Splitting(Solver):
                     value, bound = min(value, step.value), max(bound, step.lower_bound)
                     improved = k
             yield step
-            if settled or k > _PATIENCE * (improved + 100):
+            if settled or k > _PATIENCE * (improved + 100) or k == self.patience:
                 return
             moved = S + self.relaxation * (x - z)
             if anchor.is_done(k, residual, z):
