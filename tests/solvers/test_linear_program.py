@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from problems import moved
+from problems import clusters, moved
 from subset_program import subset_optimum
 
 import structot as sot
@@ -144,20 +144,67 @@ def test_without_time_the_answer_is_poor_but_certified():
     M, a, b = random_problem(40, 40, 9)
     structure = sot.Groups(np.arange(40) % 3, np.arange(40) % 4, KINKS)
     with pytest.warns(sot.ConvergenceWarning):
-        poor = solve(M, a, b, structure=structure, method=LinearProgram(time_limit=1e-6))
+        poor = solve(M, a, b, structure=structure, method="linear_program", time_limit=1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         best = solve(M, a, b, structure=structure)
-    assert poor.status is sot.Status.STALLED
+    assert poor.status is sot.Status.TIME_LIMIT
     assert poor.lower_bound < best.value < poor.value
 
 
 @pytest.mark.parametrize("g", [ThresholdSqrt(1.0), Sqrt()])
-def test_names_the_function_that_is_not_piecewise_linear(g):
-    structure = sot.Coverage(ROWS) + sot.Groups(ROWS, COLS, g)
+def test_names_the_function_that_is_not_piecewise_linear_where_that_matters(g):
+    rows = np.zeros(200, int)
+    structure = sot.Coverage(rows) + sot.Groups(rows, rows, g)
     with pytest.raises(ValueError, match=type(g).__name__) as caught:
-        sot.solve(np.ones((3, 3)), structure=structure, method="linear_program")
+        sot.solve(np.ones((200, 200)), structure=structure, method="linear_program")
     assert "method='auto'" in str(caught.value)
+
+
+# -- programs over vertices ------------------------------------------------------------------------
+
+OTHERS = {
+    "square root": sot.Groups([0, 0, 1], [0, 1, 1], Sqrt()),
+    "windows": sot.Groups([[0, 1], [1, 2]], [[0, 1], [1, 2]], ThresholdSqrt(0.3)),
+    "cut": sot.Modular() + sot.ChainCut(0.2),
+    "rank": sot.Modular() + 0.3 * sot.Rank([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], None),
+    "volume": sot.LogDet([[1.0], [2.0], [0.5]], [[1.0], [0.0], [1.0]]),
+    "values": sot.SetFunction(lambda S: float(S.any(axis=1).sum()) ** 0.5) + sot.Modular(),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_vertices_one_by_one_lead_to_the_optimum_over_all_subsets(name, seed):
+    M, a, b = random_problem(3, 3, seed)
+    if seed == 1:
+        a[0] = 0.0  # a point that carries nothing
+        a, b = a / a.sum(), b / b.sum()
+    if seed == 2:
+        M[0, 1] = np.inf
+    structure = OTHERS[name]
+    result = sot.solve(M, a, b, structure=structure, method="linear_program", tol=1e-8)
+    optimum = subset_optimum(M, a, b, structure).value
+    assert result.value == pytest.approx(optimum, rel=1e-7, abs=1e-9)
+    assert verify(M, a, b, structure, result).holds()
+
+
+def test_vertices_agree_with_newton_on_larger_problems():
+    data = clusters(25, 20, n_classes=3)
+    structure = sot.Groups(data.source_labels, data.target_labels, ThresholdSqrt(100.0))
+    one, two = (
+        sot.solve(data.cost, structure=structure, method=method, tol=1e-6)
+        for method in ("linear_program", "newton")
+    )
+    assert abs(one.value - two.value) <= 2e-6 * one.value
+
+
+def test_goes_on_from_a_plan_that_is_known():
+    data = clusters(15, 12, n_classes=3)
+    structure = sot.Groups(data.source_labels, data.target_labels, Sqrt())
+    first = sot.solve(data.cost, structure=structure, tol=1e-9)
+    again = sot.solve(data.cost, structure=structure, method="linear_program", init=first)
+    assert again.value <= first.value * (1 + 1e-12)
 
 
 def test_refuses_entropy_and_unknown_algorithms():

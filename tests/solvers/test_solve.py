@@ -92,7 +92,7 @@ def test_unknown_method_offers_the_close_match(data):
         ("exact", {"structure": True}, "modular"),
         ("newton", {}, "exact"),
         ("splitting", {"structure": True, "reg": 0.1}, "reg"),
-        ("linear_program", {"structure": True}, "ThresholdSqrt"),
+        ("linear_program", {"structure": True, "reg": 0.1}, "reg"),
     ],
 )
 def test_a_method_that_does_not_fit_says_why(data, groups, method, options, reason):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from structot._deadline import check_time
 from structot._parallel import over_blocks
 from structot.certificate import Dual, safe_sum
 from structot.polytope.blocks import Blocks, Pools
@@ -83,7 +84,8 @@ class Hessian:
         H[:n, n:] = self.single
         H[n:, :n] = self.single.T
         if self.counts is not None:
-            H += (self._columns @ (self.counts * self.weight[:, None]).tocsr()).toarray()
+            C = self.counts
+            kernels.add_pools(C.indptr, C.indices, C.data, self.weight, H)
         return H
 
 
@@ -111,6 +113,7 @@ class SmoothDual(ABC):
 
     def evaluate(self, p: Array, q: Array, reg: float) -> float:
         """φ(p, q), and the gradient with it; -inf where the exponentials overflow."""
+        check_time()
         self.p, self.q, self.reg = p, q, reg
         with np.errstate(over="ignore", invalid="ignore"):
             phi = float(self.a @ p + self.b @ q - reg * (self._point() - self.mass))
@@ -354,6 +357,7 @@ class BlocksDual(SmoothDual):
         with np.errstate(divide="ignore"):
             la, lb = np.log(self.a / self.total), np.log(self.b)
         for _ in range(-(-sweeps // 5)):  # each sweep costs as much as some of the plain ones
+            check_time()
             _scale(K, d, self.la, self.lb, q, reg / self.unit, p)
             _scale(KT, dT, lb, la, p, reg / self.unit, q)
         return p, q

@@ -106,6 +106,17 @@ def compress_pools(members, ends, row, col, w, n, m):
 
 
 @_jit
+def add_pools(indptr, indices, data, weight, H):
+    """H += Σ_B weight_B c_B c_Bᵀ, the counts c_B as the rows of a sparse matrix."""
+    for t in range(weight.size):
+        for k in range(indptr[t], indptr[t + 1]):
+            i = indices[k]
+            x = weight[t] * data[k]
+            for s in range(indptr[t], indptr[t + 1]):
+                H[i, indices[s]] += x * data[s]
+
+
+@_jit
 def pool_costs(first, last, start, w, V, reg, table, order, pool, pools, K):
     """K = reg w (V - X) in B(F) from the pools of an uncut prox.
 

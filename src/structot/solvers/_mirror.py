@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from structot import _checks
+from structot._deadline import check_time
 from structot.certificate import (
     Dual,
     dual_by_exact_transport,
@@ -197,7 +198,9 @@ class Averages:
         problem = self.problem
         allowed = problem.function.allowed
         points = [*(mean.P for mean in self.means), last.plan]
+        check_time()
         plans = [round_plan(P, problem.a, problem.b, allowed=allowed) for P in points]
+        check_time()
         plans += self.known_plans
         value, plan = min(((problem.objective(P), P) for P in plans), key=itemgetter(0))
         # The row potentials of P ∝ exp(-Σ η K) belong to entropic transport with cost K̄ and
@@ -207,6 +210,7 @@ class Averages:
             mean.K.copy() if allowed is None else np.where(allowed, mean.K, np.inf)
             for mean in self.means
         ]
+        check_time()
         sizes = [self._made_of(mean) for mean in self.means]
         pairs = list(zip(costs, sizes, strict=True))
         duals = [dual_from_cost(problem, K, rows, size) for K, size in pairs] + self.known_duals

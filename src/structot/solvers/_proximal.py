@@ -132,6 +132,7 @@ class ProximalDual:
         pools: Pools,
         floor: float = 0.0,
     ) -> None:
+        check_time()
         over_blocks(
             F.start,
             lambda i, j: kernels.shift_point(
@@ -159,6 +160,7 @@ class ProximalDual:
         curvature becomes where pools break. A share of it damps H with the right geometry.
         """
         # The null direction (1, -1), and points without active edges, need a trace of diagonal.
+        check_time()
         ridge = 1e-10 * self.full_diagonal / self.rho
         if ridge.size > _DENSE:
             return self._conjugate_gradients(G, gradient, share, ridge)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structot._deadline import check_time
+from structot._parallel import single_threaded_blas
 from structot.certificate import Dual, entropic_bound
 from structot.polytope.blocks import Blocks
 from structot.problem import Problem
@@ -75,7 +76,8 @@ class Entropic(Solver):
         return None
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
-        return entropic_steps(problem, start)
+        with single_threaded_blas():
+            yield from entropic_steps(problem, start)
 
 
 class Iterate(NamedTuple):

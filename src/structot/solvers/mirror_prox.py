@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from structot import _checks
+from structot._deadline import check_time
 from structot.problem import Problem
 from structot.solvers._mirror import (
     OVERFLOW,
@@ -100,6 +101,7 @@ class SaddleSolver(MirrorSolver):
         return self._project(F, K + eta * gradient)
 
     def _project(self, F: Submodular, Z: Array) -> Array:
+        check_time()
         if self.mirror_map == "entropy":
             Z = np.maximum(Z, _FLOOR * max(float(Z.max()), np.finfo(float).tiny / _FLOOR))
         return on_edges(F, F.project(Z, self.mirror_map))

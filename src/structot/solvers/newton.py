@@ -235,6 +235,7 @@ class _Certifier:
         problem, inner = self.problem, self.inner
         P = inner.layer.scatter(inner.repaired(value.gradient, _REPAIR_SHARE))
         P = round_plan(P, problem.a, problem.b, problem.function.allowed, overwrite=True)
+        check_time()
         objective, before = self._objective(P), self.gap
         self.best_value = min(self.best_value, objective)
         proof = inner.proved_potentials(p, q, self.projection)

@@ -46,7 +46,7 @@ _POT_NAMES = {"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose
 _SMALL = 2500
 _PATIENCE = {"newton": 100, "splitting": 1500}
 # What evaluating and completing the answer takes, in units of the first look at all prices.
-_FINISH = 3.0
+_FINISH = 6.0
 
 
 class ConvergenceWarning(UserWarning):

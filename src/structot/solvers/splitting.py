@@ -31,6 +31,7 @@ import numpy as np
 
 from structot import concave
 from structot._checks import positive
+from structot._deadline import check_time
 from structot.certificate import dual_by_exact_transport, dual_from_cost
 from structot.polytope.blocks import Blocks
 from structot.polytope.stack import Stack
@@ -210,10 +211,12 @@ class _Copies:
 
     def project(self, V: Array) -> Array:
         """Z, the nearest array with the marginals a and b in the metric W; may be negative."""
+        check_time()
         return self.projection.project(V, self.a, self.b)
 
     def prox(self, V: Array) -> Array:
         """X_r of every layer."""
+        check_time()
         return np.concatenate([part.prox(own, self.rho) for part, own in self._each(V)])
 
     def refine(self, residual: float) -> None:
@@ -239,6 +242,7 @@ class _Copies:
 
     def _worst_cost(self, flat: Array) -> Array:
         """C + the projections of the copies onto the base polytopes, a point of B(F)."""
+        check_time()
         costs = np.concatenate([part.project(own) for part, own in self._each(flat)])
         K = self._sum(costs) + self.C
         K[self.forbidden] = np.inf
@@ -274,8 +278,10 @@ class _Copies:
             round_plan(problem.total * P, problem.a, problem.b, allowed=problem.function.allowed)
             for P in candidates
         ]
+        check_time()
         values = [problem.objective(P) for P in plans]
         best = int(np.argmin(values))
+        check_time()
         point = -self.rho * self.d * y
         K = self._worst_cost(point)
         made_of = inner(plans[best], self._sum(np.abs(point)))

@@ -66,7 +66,7 @@ def divide_and_conquer(
     K = function._blank_cost()
     # No edge changes F by more than its reach, so that twice as much forces edges in or out.
     own = minimizer is None and type(function).minimize is not Submodular.minimize
-    force = 2.0 * _reach(function) + 1.0 if own else None
+    force = 3.0 * _reach(function) or 1.0 if own else None
     pieces = [(np.zeros(function.shape, bool), function._edges())]
     while pieces:
         check_time()

@@ -12,6 +12,7 @@ from enum import Enum
 import numpy as np
 
 from structot._checks import with_marginals
+from structot._deadline import check_time, time_left
 
 from . import _kernels
 from ._kernels import FloatArray
@@ -19,6 +20,10 @@ from .rounding import marginal_error
 
 # Stands for the logarithm of a zero weight: finite, and exp of it adds nothing to any sum.
 _LOG_ZERO = float(np.log(np.finfo(np.float64).tiny))
+
+
+# Pairs times iterations between two looks at the clock.
+_PORTION = 20_000_000
 
 
 class SinkhornStatus(Enum):
@@ -118,7 +123,7 @@ def sinkhorn(
         return _failure(SinkhornStatus.INFEASIBLE, L, a, b, f, g)
     total = float(a.sum())
     if rows.all() and columns.all():
-        run = _kernels.alternate(L, a, b, f, g, tol * total, max_iter)
+        run = _alternate(L, a, b, f, g, tol * total, max_iter)
     else:
         run = _alternate_part(L, a, b, f, g, rows, columns, tol * total, max_iter)
     plan, log_plan, error, n_iter, code = run
@@ -136,6 +141,28 @@ def _has_support(L: FloatArray, rows: np.ndarray, columns: np.ndarray) -> bool:
         return bool(rows.any() == columns.any())
     finite = ~np.isneginf(L) & rows[:, None] & columns
     return bool(finite.any(axis=1)[rows].all() and finite.any(axis=0)[columns].all())
+
+
+def _alternate(
+    L: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    f: FloatArray,
+    g: FloatArray,
+    goal: float,
+    max_iter: int,
+) -> tuple[FloatArray, FloatArray, float, int, int]:
+    """All iterations in one call of the kernel, or a portion at a time where time is limited."""
+    if time_left() == float("inf"):
+        return _kernels.alternate(L, a, b, f, g, goal, max_iter)
+    portion, done = max(_PORTION // L.size, 1), 0
+    while True:
+        check_time()
+        steps = min(portion, max_iter - done)
+        plan, log_plan, error, n_iter, code = _kernels.alternate(L, a, b, f, g, goal, steps)
+        done += n_iter
+        if code != _kernels.LIMIT or done >= max_iter:
+            return plan, log_plan, error, done, code
 
 
 def _alternate_part(
@@ -156,7 +183,7 @@ def _alternate_part(
     if rows.any():
         part = np.ix_(rows, columns)
         f_part, g_part = f[rows], g[columns]
-        plan[part], log_plan[part], error, n_iter, code = _kernels.alternate(
+        plan[part], log_plan[part], error, n_iter, code = _alternate(
             L[part], a[rows], b[columns], f_part, g_part, goal, max_iter
         )
         f[rows], g[columns] = f_part, g_part
