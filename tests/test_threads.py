@@ -188,6 +188,6 @@ def test_blas_keeps_to_one_thread_inside() -> None:
         ]
 
     before = numbers()
-    with _parallel.single_threaded_blas(), _parallel.single_threaded_blas():
+    with _parallel.single_threaded_blas(999), _parallel.single_threaded_blas(999):
         assert set(numbers()) <= {1}
     assert numbers() == before

@@ -129,6 +129,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
+_BLAS_SHARES = 100  # the least order of a matrix, or root of a length, that BLAS threads share
 _blas_users = 0
 _blas_limit: Any = None
 _blas_thread: ThreadPoolExecutor | None = None
@@ -151,8 +152,8 @@ def _release_blas() -> None:
 
 
 @contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep BLAS on one thread inside.
+def single_threaded_blas(order: int) -> Iterator[None]:
+    """Keep BLAS on one thread inside, for work with matrices of this order.
 
     Its threads wait by spinning: on a machine with few or busy cores a Cholesky factor of order
     2000 takes fifteen times as long on two threads as on one. The limit belongs to the process, so
@@ -161,6 +162,9 @@ def single_threaded_blas() -> Iterator[None]:
     of our own does both, whoever comes first and goes last.
     """
     global _blas_users, _blas_thread
+    if order < _BLAS_SHARES:
+        yield
+        return
     with _lock:
         if _blas_thread is None:
             _blas_thread = ThreadPoolExecutor(1, thread_name_prefix="blas-limit")

@@ -183,7 +183,8 @@ class Problem:
 
     def evaluate(self, P: Array) -> Objective:
         """The objective at a plan, term by term."""
-        f, size = self.function.extension(P), self.function.magnitude(P)
+        f = self.function.extension(P)
+        size = f if self.monotone else self.function.magnitude(P)
         if self.reg == 0:
             return Objective(f, 0.0, size)
         entropy, error = relative_entropy(P, self.a, self.b, self.metric, self.function.allowed)

@@ -21,7 +21,7 @@ FATAL = (CRASH, HUNG, FALSE, VERIFY, INVALID)
 # The algorithms of the paper converge slowly by nature: examined after a few steps, not counted.
 PAPER = ("mirror_descent", "saddle_mirror_descent", "mirror_prox")
 _PAPER_STEPS, _CONVEX_STEPS = 20, 300
-_OTHER_SECONDS = 2.0
+_OTHER_SECONDS = 0.5
 _REFUSAL = "does not fit this problem"
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of, positive
 from structot._parallel import over_blocks
-from structot.concave import Concave, ConcaveTable, Step, pack_table
+from structot.concave import Concave, ConcaveTable, pack_table
+from structot.concave.base import STEP
 from structot.polytope import _kernels, _layout, _reference
 from structot.submodular.base import METRICS, Minimizer, Submodular
 
@@ -353,4 +354,4 @@ class Blocks(Submodular):
     @property
     def is_coverage(self) -> bool:
         """Whether F pays once per block touched."""
-        return all(isinstance(g, Step) for g in set(self.table.functions))
+        return bool((self.table.kind == STEP).all())

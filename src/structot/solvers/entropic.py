@@ -76,7 +76,7 @@ class Entropic(Solver):
         return None
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
-        with single_threaded_blas():
+        with single_threaded_blas(sum(problem.shape)):
             yield from entropic_steps(problem, start)
 
 

@@ -76,7 +76,7 @@ class Newton(Solver):
         return super().objection(problem)
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
-        with single_threaded_blas():
+        with single_threaded_blas(sum(problem.shape)):
             yield from _proximal_newton(problem, start, self)
 
 

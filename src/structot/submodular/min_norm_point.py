@@ -131,6 +131,10 @@ class _Hull:
     """
 
     def __init__(self, points: Array, share: Array) -> None:
+        most = points.shape[1] + 1  # no more are independent, whatever rounding says
+        if len(points) > most:
+            kept = np.sort(np.argsort(-share, kind="stable")[:most])
+            points, share = points[kept], share[kept] / share[kept].sum()
         self.points, self.share = points, share
         self.size = float(np.sqrt(np.max(np.sum(points**2, axis=1)))) or 1.0
         self._Q, self._R = np.linalg.qr(self._columns(points))

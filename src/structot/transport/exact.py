@@ -6,6 +6,7 @@ u_i + v_j <= M_ij, ``a, b`` marginals with the common total ``T``.
 
 from __future__ import annotations
 
+import heapq
 import math
 import warnings
 from dataclasses import dataclass
@@ -187,15 +188,18 @@ def _peel(partners: list[list[int]], a: FloatArray, b: FloatArray) -> FloatArray
     """The only plan on a forest; None if the graph has a cycle.
 
     A leaf has one partner, which gets all that the leaf still has. The sums are correctly rounded,
-    so errors do not add up along a branch.
+    so errors do not add up along a branch. The lightest leaf comes first: what totals of a and b
+    differ by stays with the heaviest point of a tree.
     """
     n = a.shape[0]
     left = [set(others) for others in partners]
     terms = [[weight] for weight in (*a.tolist(), *b.tolist())]
     plan = np.zeros((n, b.shape[0]))
-    leaves = [node for node, others in enumerate(left) if len(others) == 1]
+    weight = [*a.tolist(), *b.tolist()]
+    leaves = [(weight[node], node) for node, others in enumerate(left) if len(others) == 1]
+    heapq.heapify(leaves)
     while leaves:
-        leaf = leaves.pop()
+        _, leaf = heapq.heappop(leaves)
         if not left[leaf]:
             continue
         other = left[leaf].pop()
@@ -204,7 +208,7 @@ def _peel(partners: list[list[int]], a: FloatArray, b: FloatArray) -> FloatArray
         terms[other].append(-amount)
         plan[min(leaf, other), max(leaf, other) - n] = amount
         if len(left[other]) == 1:
-            leaves.append(other)
+            heapq.heappush(leaves, (weight[other], other))
     return None if any(left) else plan
 
 
