@@ -31,6 +31,8 @@ _EPS = float(np.finfo(float).eps)
 # The rounding error of a value, relative to the sum of the absolute terms it is made of; the sums
 # themselves carry their errors along.
 ROUNDING = 16.0 * _EPS
+# A violation of K <= F that is this small beside F itself is rounding.
+_RELATIVE = 1e-11
 # The largest part of tol · |value| that rounding may take.
 _SHARE_OF_TOL = 0.1
 
@@ -391,6 +393,9 @@ def _outside(
     if harm > 1e-12 * value and problem.reg == 0:
         Z = np.where(finite, np.add.outer(u, v), 0.0)
         harm = min(harm, -F.minimize(-Z).value * largest - limit)
+        # Z <= (1 + s) F makes the bound 1 + s times too large at most.
+        if harm > 0.0 and F.scaled(1.0 + _RELATIVE).minimize(-Z).value >= 0.0:
+            harm = min(harm, _RELATIVE * value)
     if problem.reg > 0:  # K where the plan is stands in an exponential: relative to its size
         harm = 0.0
     outside = excess / size if size > 0 else 0.0 if excess == 0.0 else math.inf
