@@ -53,8 +53,11 @@ bench: $(VENV)/.dev
 # Random problems, N of them from number SEED on; a report in build/fuzz, failures as one-liners.
 N ?= 1000
 SEED ?= 0
+# Then the property tests with examples that no other run has drawn.
 fuzz: $(VENV)/.dev
 	PYTHONPATH=tests $(PY) -m fuzz.run --n $(N) --start $(SEED) --workers $(WORKERS)
+	STRUCTOT_FUZZ=1 $(PY) -m pytest -q -n $(WORKERS) tests/polytope tests/submodular tests/transport \
+		tests/test_concave.py tests/test_certificate.py
 
 clean:
 	rm -rf $(VENV) build demo dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,7 +29,10 @@ TESTS = (
     "tests/adaptation/test_structured_transport.py",
     "tests/text/test_pair_kernels.py",
     "tests/text/test_word_mover.py",
+    "tests/fuzz",
     "tests/test_certificate.py",
+    "tests/test_reproducers.py",
+    "tests/test_units.py",
     "tests/test_concave.py",
     "tests/test_parallel.py",
 )

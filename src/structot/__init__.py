@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from structot.structures import Rank as Rank
     from structot.structures import SetFunction as SetFunction
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _MODULES = (
     "adaptation",

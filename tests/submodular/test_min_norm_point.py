@@ -169,3 +169,15 @@ def test_iterations_are_limited() -> None:
     assert min(lines) == pytest.approx(0.0, abs=1e-12)
     sums = members(3) @ K
     assert sums[-1] == pytest.approx(6.0)
+
+
+def test_a_hull_as_large_as_the_space_can_lose_a_corner():
+    """Features that hardly count make F nearly modular: the hull fills the space and shrinks."""
+    rng = np.random.default_rng(0)
+    for sigma in (1.0, 50.0, 1e4):
+        F = LogDet(rng.normal(size=(3, 2)), None, sigma=sigma).bind(np.ones((3, 1)))
+        corral = Corral()
+        for _ in range(60):
+            Z = rng.normal(size=(3, 1)) * F.value(np.ones((3, 1), bool))
+            K = min_norm_point(F, Z, corral=corral)
+            assert F.excess(K) <= 1e-9 * np.abs(K).sum()

@@ -183,5 +183,8 @@ class _Hull:
             return
         for k in np.flatnonzero(gone)[::-1]:
             self._Q, self._R = qr_delete(self._Q, self._R, k, 1, "col", check_finite=False)
+            # A square Q is taken for that of a full factorisation, and keeps its columns.
+            kept = self._R.shape[1]
+            self._Q, self._R = self._Q[:, :kept], self._R[:kept]
         self.points, self.share = self.points[~gone], self.share[~gone]
         self.share = self.share / self.share.sum()

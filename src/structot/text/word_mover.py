@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structot._checks import nonnegative, one_of, positive
+from structot._compilation import announce
 from structot.concave import Concave, as_concave
 from structot.concave.base import CUSTOM, LINEAR, STEP
 from structot.text import batch, phrases
@@ -323,6 +324,7 @@ class WordMover:
         progress: bool = False,
     ) -> Answers:
         """f of pairs of prepared sentences, with the certificates; nothing is debiased."""
+        announce()
         tol, model = positive("tol", tol), self.model
         options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
         if model.kind == CUSTOM:
