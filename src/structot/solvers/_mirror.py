@@ -111,6 +111,7 @@ class Iterate:
 
         The potentials of the last step (of ``guess``) are the start: steps resemble each other.
         """
+        check_time()
         init = (guess or self).last
         answer = sinkhorn(
             self.log_plan - eta * K,
@@ -200,9 +201,8 @@ class Averages:
         points = [*(mean.P for mean in self.means), last.plan]
         check_time()
         plans = [round_plan(P, problem.a, problem.b, allowed=allowed) for P in points]
-        check_time()
         plans += self.known_plans
-        value, plan = min(((problem.objective(P), P) for P in plans), key=itemgetter(0))
+        value, plan = min(((self._value(P), P) for P in plans), key=itemgetter(0))
         # The row potentials of P ∝ exp(-Σ η K) belong to entropic transport with cost K̄ and
         # regularisation 1 / Σ η: divided by Σ η they are nearly optimal for K̄ itself.
         rows = last.rows / self.means[0].weight
@@ -223,6 +223,10 @@ class Averages:
         self.known_plans, self.known_duals = [], []
         self.value, self.bound = min(self.value, value), max(self.bound, dual.bound)
         return Step(value, lambda: plan, dual.bound, lambda: dual)
+
+    def _value(self, P: Array) -> float:
+        check_time()
+        return self.problem.objective(P)
 
     def _made_of(self, mean: _Mean) -> float:
         """The size of what K̄ was computed from, as <P, ·> at a plan."""

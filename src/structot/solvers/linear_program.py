@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
-from structot._deadline import call_foreign, check_time, time_left
+from structot._deadline import OutOfTime, call_foreign, check_time, time_left
 from structot.certificate import Dual, dual_from_cost
 from structot.concave import Concave
 from structot.concave import Step as Jump
@@ -47,6 +47,8 @@ _ALGORITHMS = {"interior_point": "highs-ipm", "simplex": "highs-ds"}
 # Mean weight of a point in the program. HiGHS has absolute tolerances for values near 1, and a
 # plan that is spread over its block has entries far below the weights.
 _MEAN_WEIGHT = 256.0
+# Seconds per entry of the matrix that HiGHS and SciPy take before they can be stopped.
+_PREPARATION = 3e-7
 # Pairs up to which programs over vertices are tried.
 _MOST_PAIRS = 20_000
 _OPTIONS = {
@@ -154,6 +156,7 @@ def _truncations(layer: Blocks) -> _Truncations:
     edges, rates, caps = [np.empty(0, int)], [np.empty(0)], []
     split: dict[Concave, tuple[float, Array, Array]] = {}
     for b, g in enumerate(table.functions):
+        check_time()
         first, last = layer.start[b], layer.start[b + 1]
         w, outer, inner = layer.w[first:last], float(table.outer[b]), float(table.inner[b])
         if outer == 0.0:
@@ -173,6 +176,7 @@ def _truncations(layer: Blocks) -> _Truncations:
             edges.append(np.arange(first, last))
             rates.append(r * w)
             caps.append(kappa)
+    check_time()
     term = np.repeat(np.arange(len(caps)), [e.size for e in edges[1:]])
     return _Truncations(linear, np.concatenate(edges), np.concatenate(rates), term, np.array(caps))
 
@@ -191,6 +195,7 @@ class _Program:
         self.live = live if allowed is None else live & allowed
         self.layers: list[Blocks] = [x for x in problem.layers if isinstance(x, Blocks)]
         self.parts = [_truncations(layer) for layer in self.layers]
+        check_time()
         self.row, self.col = np.nonzero(self.live)  # of edge e = 0, 1, ... of the program
         number = np.full(problem.shape, -1)
         number[self.live] = np.arange(self.row.size)
@@ -198,6 +203,7 @@ class _Program:
         # Where the variables k of each layer sit: edge of the program, and the entry they mirror.
         self.entries, self.targets = [], []
         for layer, part in zip(self.layers, self.parts, strict=True):
+            check_time()
             cost[layer.row, layer.col] += part.linear
             target = number[layer.row, layer.col][part.edge]
             self.entries.append(np.flatnonzero(target >= 0))
@@ -226,10 +232,13 @@ class _Program:
         left = time_left() if time_limit is None else min(time_limit, time_left())
         if math.isfinite(left):
             options["time_limit"] = left
+        matrix = self._matrix(cap.size)
+        if time_left() < _PREPARATION * matrix.nnz:
+            raise OutOfTime
         answer = call_foreign(
             linprog,
             np.concatenate([-problem.a / mass, -problem.b / mass, np.zeros(rate.size)]),
-            A_ub=self._matrix(cap.size),
+            A_ub=matrix,
             b_ub=np.concatenate([self.cost, cap]) / money,
             bounds=np.column_stack([lower, upper]),
             method=algorithm,
@@ -253,9 +262,11 @@ class _Program:
             terms.append(before + part.term[entry])
             before += part.cap.size
         variable = n + m + np.arange(target.size)
+        check_time()
         rows = np.concatenate([each, each, target, np.concatenate(terms)])
         columns = np.concatenate([self.row, n + self.col, variable, variable])
         values = np.concatenate([np.ones(2 * edges), -np.ones(target.size), np.ones(target.size)])
+        check_time()
         shape = (edges + caps, n + m + target.size)
         return csc_array((values, (rows, columns)), shape=shape)
 

@@ -176,12 +176,15 @@ class _Copies:
         # f is positively homogeneous: total mass 1 keeps squares far from under- and overflow.
         self.a, self.b = problem.a / problem.total, problem.b / problem.total
         self.parts = _parts(problem)
+        check_time()
         ends = np.cumsum([0, *(part.d.size for part in self.parts)])
         self.slices = [slice(i, j) for i, j in itertools.pairwise(ends)]
         self.rho = rho
         self.d = np.concatenate([part.d for part in self.parts])
         W = self._sum(self.d)  # (n, m), 0 on forbidden pairs
+        check_time()
         self.projection = MarginalProjection(W, problem.function.allowed)
+        check_time()
         self.W = self.spread(W)
         self.share = self.d / self.W
         linear = np.zeros(problem.shape) if problem.linear is None else problem.linear
@@ -236,6 +239,7 @@ class _Copies:
             # What the centres of the base polytopes prove.
             center = self._worst_cost(np.zeros(self.d.size))
             potentials = dual_from_cost(problem, center)[:2]
+        check_time()
         z = self.spread(plan / problem.total)
         y = self.spread(self.C - np.add.outer(*potentials)) / (self.rho * self.W)
         return z + y
@@ -312,6 +316,7 @@ def _parts(problem: Problem) -> list[Stack | _Part]:
     stacks: dict[bool, list[tuple[Blocks, float]]] = {}
     others: list[Stack | _Part] = []
     for layer in layers:
+        check_time()
         edges = layer._edges()
         # Prices of a typical vertex of B(F); their sum alone, F(all), may cancel to 0.
         prices = float(np.abs(layer.greedy(order)[edges]).sum())
