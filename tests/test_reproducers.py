@@ -15,7 +15,9 @@ import pytest
 
 import structot as sot
 from structot import _deadline
-from structot.certificate import verify
+from structot.certificate import first_answer, verify
+from structot.problem import Problem
+from structot.solvers._loop import Limits, Step, _Best
 from structot.transport import emd, relative_entropy
 
 c = sot.concave
@@ -104,6 +106,16 @@ def test_a_plan_whose_tiny_points_are_rounded_may_cost_less_than_the_bound_by_at
     for one in results:
         for other in results:
             assert one.lower_bound <= other.value + one.atol + other.atol
+
+
+def test_half_a_step_that_is_right_is_kept_when_the_other_half_is_not_a_number():
+    problem = Problem.of(np.array([[1.0, 2.0], [3.0, 1.0]]))
+    plan, dual = first_answer(problem)
+    best = _Best(problem, Limits())
+    assert not best.take(Step(problem.objective(plan), lambda: plan, np.nan, lambda: dual))
+    assert best.value == problem.objective(plan)
+    assert not best.take(Step(np.nan, lambda: plan, dual.bound, lambda: dual))
+    assert best.bound == dual.bound
 
 
 # -- units and scale -------------------------------------------------------------------------------

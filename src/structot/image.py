@@ -173,7 +173,7 @@ def color_transfer(
     M = np.sum((x[:, None] - y[None]) ** 2, axis=2)
     options: dict[str, Any] = {"tol": tol, "time_limit": time_limit}
     if method == "entropic":
-        options["reg"] = _checks.positive("reg", reg) * max(float(M.mean()), 1e-12)
+        options["reg"] = _checks.positive("reg", reg) * (float(M.mean()) or 1.0)
     elif method != "emd":
         g = ThresholdSqrt(_checks.nonnegative("alpha", alpha), scale=_SMOOTHING)
         options |= {"structure": Groups(xs, ys, g, units="block"), "method": method}

@@ -161,7 +161,8 @@ class _Program:
             typical = typical + np.asarray(abs(rows).max(axis=0).todense()).ravel()
         scale = np.minimum(problem.a[self.row], problem.b[self.col])
         if way.limited:
-            scale = np.minimum(scale, unit / np.maximum(typical, np.finfo(float).tiny))
+            with np.errstate(over="ignore", divide="ignore"):  # what costs nothing has no limit
+                scale = np.minimum(scale, unit / typical)
         ends = np.concatenate([self.row, n + self.col])
         weights = np.concatenate([problem.a, problem.b])
         # The equation of the heaviest target follows from the others; rounding must not differ.

@@ -180,15 +180,13 @@ class _Best:
 
     def take(self, step: Step) -> bool:
         """Keep what is better; False if the step shows that arithmetic has broken down."""
-        if np.isnan(step.value) or np.isnan(step.lower_bound):
-            return False
         if step.plan is not None and step.value < self.value:
             self.value, self.plan = step.value, step.plan()
             self._objective = self._rounding = None
         if step.dual is not None and step.lower_bound > self.bound:
             self.bound, self.dual = step.lower_bound, step.dual()
             self._proof = self._rounding = None
-        return True
+        return not (np.isnan(step.value) or np.isnan(step.lower_bound))
 
     def is_converged(self) -> bool:
         """Whether the gap is closed, by the numbers that go into the result."""
