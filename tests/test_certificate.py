@@ -96,3 +96,52 @@ def test_verify_finds_each_kind_of_lie():
         check = certificate.verify(M, a, b, structure, lie)
         assert not check.holds()
         assert getattr(check, field) > 1e-4
+
+
+def test_verify_is_not_fooled_by_large_numbers_elsewhere():
+    """Each of these was built by hand: a price of 1e15 must not excuse an error on cheap pairs."""
+    # A potential of 1e15 gives no slack to the others.
+    M = np.array([[0.0, 1.0], [1.0, 0.0], [1e15, 1e15]])
+    a = np.array([0.5, 0.5, 1e-15])
+    b = np.full(2, a.sum() / 2)
+    good = sot.solve(M, a, b)
+    wrong = np.array([[0.0, 0.5], [0.5, 0.0], [5e-16, 5e-16]])
+    lie = replace(
+        good,
+        plan=wrong,
+        value=2.0,
+        lower_bound=2.0,
+        gap=0.0,
+        potentials=(np.array([1.0, 1.0, 1e15]), np.zeros(2)),
+    )
+    assert not certificate.verify(M, a, b, None, lie).holds()
+    # With entropy the worst cost may not be raised on cheap pairs beside dear ones.
+    rng = np.random.default_rng(0)
+    M = rng.random((6, 6))
+    M[rng.random((6, 6)) < 0.3] = 1e15
+    good = _quiet(M, reg=0.1)
+    K = np.where(M < 1e14, good.worst_cost + 0.5, good.worst_cost)
+    lie = replace(good, worst_cost=K, lower_bound=good.value, gap=0.0)
+    assert certificate.verify(M, None, None, None, good, reg=0.1).holds()
+    assert certificate.verify(M, None, None, None, lie, reg=0.1).harm > 1e-3
+    # A point of little mass may not be dropped.
+    M, a, b = np.array([[1.0, 2.0], [1e15, 1e15]]), np.array([1.0, 1e-12]), np.full(2, 0.5)
+    b = b * a.sum()
+    good = _quiet(M, a, b)
+    lie = replace(good, plan=good.plan * np.array([[1.0], [0.0]]))
+    assert certificate.verify(M, a, b, None, good).marginals <= 1e-9
+    assert certificate.verify(M, a, b, None, lie).marginals > 0.5
+
+
+def _quiet(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sot.solve(*args, **options)
+
+
+def test_numbers_near_the_ends_of_the_range():
+    M = np.array([[1.0, 2.0], [3.0, 1.0]])
+    assert sot.solve(M * 1e-310).value == pytest.approx(1e-310)
+    assert sot.solve(M * 1e300).value == pytest.approx(1e300)
+    with pytest.raises(ValueError, match="out of all proportion"):
+        sot.solve(M * 1e300, reg=1e-30)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 # is noticed as soon.
 _GLANCE = 0.02
 # How long the end of the process waits for calls that were left behind.
-_FAREWELL = 3.0
+_FAREWELL = 1.0
 
 
 class OutOfTime(Exception):
@@ -98,8 +98,6 @@ def call_foreign(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     call = worker.make(lambda: function(*args, **kwargs))
     while not call.done.wait(_GLANCE):
         check_time()
-    with _lock:
-        _idle.append(worker)
     if call.error is not None:
         raise call.error
     return call.answer
@@ -136,6 +134,8 @@ class _Worker:
             except BaseException as error:
                 call.error = error
             _under_way.discard(call)
+            with _lock:  # also after a call that was left behind
+                _idle.append(self)
             call.done.set()
 
 

@@ -168,9 +168,9 @@ def single_threaded_blas(order: int) -> Iterator[None]:
     with _lock:
         if _blas_thread is None:
             _blas_thread = ThreadPoolExecutor(1, thread_name_prefix="blas-limit")
-        _blas_users += 1
-        if _blas_users == 1:
+        if _blas_users == 0:
             _blas_thread.submit(_limit_blas).result()
+        _blas_users += 1
     try:
         yield
     finally:

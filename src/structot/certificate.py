@@ -84,6 +84,8 @@ def safe_sum(terms: Array, pairs: int, size: float | None = None) -> float:
     of the absolute values of all that the terms were made of, by default their own.
     """
     size = float(np.abs(terms).sum()) if size is None else size
+    if not math.isfinite(size):
+        return -math.inf
     return math.fsum(terms.tolist()) - _bound_rounding(pairs) * size
 
 
@@ -310,8 +312,9 @@ def verify(
         rise = 0.0
     else:
         above = np.add.outer(u, v)[finite] - K[finite]
-        size = float(np.abs(u).max() + np.abs(v).max())
-        rise = max(float(above.max(initial=0.0)) - ROUNDING * size, 0.0) * problem.total
+        # Of every pair by itself: a large potential elsewhere excuses nothing.
+        above -= ROUNDING * (np.add.outer(np.abs(u), np.abs(v))[finite] + np.abs(K[finite]))
+        rise = float(above.max(initial=0.0)) * problem.total
     outside, harm = _outside(problem, P, u, v, K, abs(value))
     missing = value - bound - rounding - slack
     said = result.gap * abs(result.value) if math.isfinite(result.gap) else math.inf
@@ -320,7 +323,7 @@ def verify(
         return 0.0 if error <= 0.0 else error / abs(value) if value != 0.0 else math.inf
 
     return Verification(
-        marginals=marginal_error(P, problem.a, problem.b),
+        marginals=_marginals(problem, P),
         value=relative(abs(value - result.value) - rounding),
         polytope=outside,
         potentials=relative(rise),
@@ -330,6 +333,20 @@ def verify(
         gap=relative_gap(value, bound),
         precision=precision,
     )
+
+
+def _marginals(problem: Problem, P: Array) -> float:
+    """The error of the marginals: of all relative to the total, and of each point to its own mass.
+
+    Of a point up to a rounding error of the total, which every plan has somewhere.
+    """
+    worst = marginal_error(P, problem.a, problem.b)
+    for rest, mass in zip(residuals(P, problem.a, problem.b), (problem.a, problem.b), strict=True):
+        lost = np.maximum(np.abs(rest) - 4.0 * _EPS * problem.total, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = np.where(lost > 0.0, lost / mass, 0.0)
+        worst = max(worst, float(own.max()))
+    return worst
 
 
 def _value_again(problem: Problem, P: Array) -> tuple[float, float]:
@@ -390,14 +407,13 @@ def _outside(
     largest = min(float(problem.a.max()), float(problem.b.max()))
     limit = _bound_rounding(K.size) * (inner(P, np.abs(K)) + potential_size(problem, u, v))
     harm = excess * largest - limit
-    if harm > 1e-12 * value and problem.reg == 0:
-        Z = np.where(finite, np.add.outer(u, v), 0.0)
+    if harm > 1e-12 * value:
+        # With entropy K itself stands in the bound.
+        Z = np.where(finite, np.add.outer(u, v) if problem.reg == 0 else K, 0.0)
         harm = min(harm, -F.minimize(-Z).value * largest - limit)
         # Z <= (1 + s) F makes the bound 1 + s times too large at most.
         if harm > 0.0 and F.scaled(1.0 + _RELATIVE).minimize(-Z).value >= 0.0:
             harm = min(harm, _RELATIVE * value)
-    if problem.reg > 0:  # K where the plan is stands in an exponential: relative to its size
-        harm = 0.0
     outside = excess / size if size > 0 else 0.0 if excess == 0.0 else math.inf
     return outside, 0.0 if harm <= 0.0 else harm / value if value > 0 else math.inf
 

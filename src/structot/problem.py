@@ -23,6 +23,9 @@ from structot.transport import InfeasibleError, relative_entropy, round_plan
 
 Array = np.ndarray
 
+# Exponent of the largest unit: its inverse must be a number too.
+_LARGEST = 1000
+
 
 class Units(NamedTuple):
     """What 1 is worth in the user's numbers: powers of two, so that changing units rounds nothing.
@@ -115,6 +118,11 @@ class Problem:
         # Where the prices of the independent plan vanish, as for a cut, the largest one tells.
         level = float(np.sum(price * r)) / self.total or float(price.max())
         cost = _power_of_two(level)
+        if self.reg > 0 and not 1e-100 <= self.reg / cost <= 1e100:
+            raise ValueError(
+                f"reg = {self.reg:.3g} is out of all proportion to costs of about {level:.3g}; "
+                "use reg=0 for no entropy, or a reg that is a fraction of the costs."
+            )
         return replace(
             self,
             a=self.a / mass,
@@ -208,7 +216,9 @@ class Problem:
 
 def _power_of_two(x: float) -> float:
     """The largest power of two that is not above x; 1 where there is none."""
-    return 2.0 ** (math.frexp(x)[1] - 1) if 0.0 < x < math.inf else 1.0
+    if not 0.0 < x < math.inf:
+        return 1.0
+    return 2.0 ** min(max(math.frexp(x)[1] - 1, -_LARGEST), _LARGEST)
 
 
 def _check_feasible(a: Array, b: Array, allowed: Array) -> None:

@@ -57,8 +57,8 @@ class Result:
     lower_bound
         Proved by the potentials and the worst cost, less the rounding error of evaluating it.
     potentials
-        (u, v). For reg = 0: u ⊕ v <= worst_cost and a·u + b·v = lower_bound. For reg > 0 the bound
-        is the dual function a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1).
+        (u, v). For reg = 0: u ⊕ v <= worst_cost, and the bound is a·u + b·v, for reg > 0 the dual
+        function a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1), less rounding in both cases.
     worst_cost
         K in B(F), +inf on forbidden pairs: what the adversary plays. For a `ConvexCost` the linear
         function of plans below f that proves the bound.
@@ -137,6 +137,8 @@ class Result:
                     f"{path} is no saved Result (no {', '.join(sorted(missing))}); "
                     "pass a file written by Result.save."
                 )
+            if file["numbers"].size != len(_NUMBERS):
+                raise ValueError(f"{path} was saved by another version of structot; solve again.")
             numbers = dict(zip(_NUMBERS, file["numbers"].tolist(), strict=True))
             status, method = file["text"].tolist()
             return cls(

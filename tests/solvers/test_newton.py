@@ -126,11 +126,12 @@ def test_nothing_to_pay():
 def test_ends_exactly(data):
     """The problem is polyhedral: the method ends at the answer, to the last digits.
 
-    Value and bound are sums over 10⁴ pairs, each of them right to about 100 ulp (1e-14).
+    To 1e-10: the bound is lowered by the rounding error of evaluating it, some 60 eps times the
+    size of what it was made from, which may be hundreds of times the value.
     """
     structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(3000.0))
-    result = check(data.cost, structure, tol=1e-12)
-    assert result.value - result.lower_bound <= 2e-12 * result.value
+    result = check(data.cost, structure, tol=1e-10)
+    assert result.value - result.lower_bound <= 1.2e-10 * result.value
 
 
 def test_zero_weights_leave_empty_rows_and_finite_potentials(data):

@@ -45,7 +45,10 @@ def coarse_start(problem: Problem) -> Start:
     del x, price
     masses = np.outer(A, B)
     cost[masses > 0] /= masses[masses > 0] / problem.total
-    answer = emd(cost, A, B)
+    try:
+        answer = emd(cost, A, B)
+    except RuntimeError:  # the network simplex gave up: a start is only a help
+        return Start()
     theta, (u, v) = answer.plan, answer.potentials
     theta[masses > 0] /= masses[masses > 0]
     plan = theta[k][:, t]

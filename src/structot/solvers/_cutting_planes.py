@@ -214,10 +214,9 @@ class _Program:
     def _worst_cost(self, share: Array) -> Array:
         """C + Σ λ K on all pairs, λ brought to the sum 1 in every part."""
         total = np.bincount(self.part, share, minlength=self.parts)
-        lost = total <= 0.5  # never with exact multipliers: they add up to 1
-        first = np.unique(self.part, return_index=True)[1]
+        present, first = np.unique(self.part, return_index=True)
         share = share.copy()
-        share[first[lost]] += 1.0
+        share[first[total[present] <= 0.5]] += 1.0  # never with exact multipliers: they add up to 1
         total = np.bincount(self.part, share, minlength=self.parts)
         k = (share / total[self.part]) @ self.rows
         K = self.problem.function._blank_cost()

@@ -210,14 +210,14 @@ class _Best:
         self.value, self.bound = self._objective.value, self._proof.bound
         return self._objective, self._proof
 
-    def _atol(self) -> float:
+    def _atol(self, always: bool = False) -> float:
         """The absolute tolerance, evaluated only where it can decide."""
         if self._rounding is None:
             value = abs(self.value)
             # Only where terms cancel can rounding be all of a value.
             cancels = not self.problem.monotone or value <= _TINY * self.problem.reg
             near = self.value - self.bound <= 2.0 * self.tol * value
-            if not (near or cancels):
+            if not (near or cancels or always):
                 return 0.0 if self._given is None else self._given
             objective, proof = self.settle()
             assert self.plan is not None
@@ -233,7 +233,7 @@ class _Best:
     def result(self, method: str, status: Status, deadline: Deadline, rows: list[Row]) -> Result:
         problem, units = self.problem, self.problem.units
         objective, proof = self.settle()
-        plan, K, atol = self.plan, proof.K, self._atol()
+        plan, K, atol = self.plan, proof.K, self._atol(always=True)
         assert plan is not None
         assert K is not None
         if certificate.is_converged(self.value, self.bound, self.tol, atol):

@@ -20,6 +20,7 @@ the program in the plan and λ.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ class LinearProgram(Solver):
     """min_{P in U(a,b)} f(P) by linear programs: exact, and fast for small problems only.
 
     One program where g is piecewise linear. For other functions, and where HiGHS fails at that
-    one, a sequence of programs, each with some more vertices of B(F): up to 20 000 pairs.
+    one, a sequence of programs, each with some more vertices of B(F): a matter of some ten rounds
+    and milliseconds with tens of pairs, of minutes with thousands; refused above 20 000.
 
     Parameters
     ----------
@@ -71,7 +73,10 @@ class LinearProgram(Solver):
         "interior_point", followed by a crossover to a vertex, or "simplex"; the other one is tried
         if the first fails.
     time_limit
-        Seconds granted to each of the two, within those that `solve(time_limit=...)` leaves.
+        Seconds granted to each of the two for the one program, within those that
+        `solve(time_limit=...)` leaves.
+    rounds
+        The most programs over vertices.
 
     Examples
     --------
@@ -85,6 +90,7 @@ class LinearProgram(Solver):
     name: ClassVar[str] = "linear_program"
     algorithm: str = "interior_point"
     time_limit: float | None = None
+    rounds: int | None = None
 
     def __post_init__(self) -> None:
         if self.algorithm not in _ALGORITHMS:
@@ -109,7 +115,7 @@ class LinearProgram(Solver):
                 yield step
                 start = Start(step.plan() if step.plan is not None else None)
         if problem.M.size <= _MOST_PAIRS:
-            yield from cutting_planes(problem, start)
+            yield from itertools.islice(cutting_planes(problem, start), self.rounds)
 
     def _one_program(self, problem: Problem) -> Step | None:
         program = _Program(problem)

@@ -45,8 +45,12 @@ _POT_NAMES = {"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose
 # this many iterations (those of newton without progress).
 _SMALL = 2500
 _PATIENCE = {"newton": 100, "splitting": 1500}
+# Programs over vertices before the first method is asked again.
+_ROUNDS = 150
 # What evaluating and completing the answer takes, in units of the first look at all prices.
 _FINISH = 6.0
+# At most this part of the time is kept back for it.
+_LARGEST_RESERVE = 0.2
 
 
 class ConvergenceWarning(UserWarning):
@@ -88,7 +92,8 @@ def solve(
         options, e.g. ``solvers.MirrorProx(step=3)``.
     tol, atol
         Stop when value - lower_bound <= tol · |value| + atol, the only stopping rule. ``atol`` is
-        an absolute error that counts as nothing, by default the rounding error of the value.
+        an absolute error that counts as nothing, at least the rounding error of the value (within
+        a tenth of what ``tol`` allows). A ``tol`` below 1e-13 or so is beyond double precision.
     max_iter, time_limit
         Limits in iterations and seconds; the best certified answer so far is returned.
         Compilation of the kernels, once per installation, does not count.
@@ -122,13 +127,15 @@ def solve(
     seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
     watch = Stopwatch()
     deadline = Deadline(seconds, watch.elapsed)
-    problem = Problem.of(M, a, b, structure=structure, reg=reg)
+    with deadline.in_force():  # a check of the user's own function may take long
+        problem = Problem.of(M, a, b, structure=structure, reg=reg)
     with watch.paused():  # imports, once per process
         solvers = _choose(method, problem)
     before = deadline.elapsed
     problem = problem.normalized()
     # The answer is evaluated and its proof completed after the last iteration.
-    deadline.reserve(_FINISH * (deadline.elapsed - before))
+    needed = _FINISH * (deadline.elapsed - before)
+    deadline.reserve(needed if seconds is None else min(needed, _LARGEST_RESERVE * seconds))
     start = Start.of(init, problem)
     result = run(problem, solvers, start, limits, deadline, callback, progress)
     _warn(result, limits, _checks.advice_on_costs(problem.M))
@@ -221,13 +228,13 @@ def _automatic(problem: Problem) -> list[Solver]:
         return [make_solver("mirror_descent")]
     if problem.reg > 0:
         return [make_solver("entropic")]
-    program = make_solver("linear_program")
+    program = replace(make_solver("linear_program"), rounds=_ROUNDS)  # type: ignore[type-var]
     if problem.modular_cost is not None:
         return [make_solver("exact"), *([program] if problem.M.size <= _SMALL else [])]
     newton, splitting = make_solver("newton"), make_solver("splitting")
     first = newton if newton.refusal(problem) is None else splitting
     if problem.M.size > _SMALL:
-        return [first, splitting]
+        return [first] if first is splitting else [first, splitting]
     # Linear programs need no metric, which costs of very different sizes spoil, but time.
     hasty = replace(first, patience=_PATIENCE[first.name])  # type: ignore[type-var]
     return [hasty, program, newton, splitting]

@@ -8,7 +8,7 @@ affine function c + <G, P> is the linear one <G + c/T, P>: that is how bounds ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class ConvexFunction(Submodular):
         P = as_matrix("P", P, self.shape)
         if self.allowed is not None and np.any(P[~self.allowed] > 0):
             return np.inf
-        answer = self._value(P * self._mass)
+        answer = _called("value", self._value, P * self._mass)
         try:
             value = float(answer)
         except (TypeError, ValueError):
@@ -107,7 +107,8 @@ class ConvexFunction(Submodular):
 
     def greedy(self, P: Array) -> Array:
         P = as_matrix("P", P, self.shape)
-        G = as_array("subgradient(P)", self._subgradient(P * self._mass), 2)
+        answer = _called("subgradient", self._subgradient, P * self._mass)
+        G = as_array("subgradient(P)", answer, 2)
         if G.shape != self.shape:
             raise ValueError(
                 f"subgradient returned shape {G.shape} for a plan of shape {self.shape}; "
@@ -153,6 +154,14 @@ class ConvexFunction(Submodular):
             "a ConvexCost is no set function: it has values and subgradients at plans only, and "
             "is solved by method='mirror_descent'."
         )
+
+
+def _called(name: str, function: Callable, P: Array) -> Any:
+    """What a function of the user returns; what it raises is no fault of the solver."""
+    try:
+        return function(P)
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        raise ValueError(f"{name} raised {error!r} for a plan; f must be finite on all.") from error
 
 
 def has_convex(layers: Iterable[Submodular]) -> bool:

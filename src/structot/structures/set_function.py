@@ -125,7 +125,10 @@ class CalledFunction(Submodular):
     def _call(self, mask: Array) -> float:
         try:
             answer = self._function(mask)
-        except ArithmeticError as error:  # the solvers would take it for their own
+        except (
+            ArithmeticError,
+            np.linalg.LinAlgError,
+        ) as error:  # the solvers would take it for their own
             raise ValueError(
                 f"function raised {error!r} for a set of {int(mask.sum())} pairs; it must have a "
                 "value for every set."

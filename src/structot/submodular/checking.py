@@ -12,9 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot._checks import count, positive
+from structot._deadline import time_left
 from structot.submodular.base import Oracle, Submodular
 
 Array = np.ndarray
+
+# The part of a time limit that samples may take.
+_SHARE_OF_TIME = 0.2
 
 # Up to so many edges all of the 2^E sets are looked at.
 ENUMERATED = 12
@@ -158,7 +162,10 @@ def _sampled(
 ) -> Violation | None:
     worst: Violation | None = None
     largest = 0.0
+    before = time_left()
     for _ in range(samples):
+        if before - time_left() > _SHARE_OF_TIME * before:
+            break  # a sample is as good as its size; the solve needs the time too
         d, e = rng.choice(edges, 2, replace=False)
         S = np.zeros(F.shape, bool)
         # Sets of all sizes, not only of about half of the edges.

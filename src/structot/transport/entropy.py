@@ -43,15 +43,19 @@ def _sums(
     P: FloatArray, a: FloatArray, b: FloatArray, d: FloatArray, allowed: BoolArray
 ) -> tuple[float, float]:
     total = 0.0
+    lost = 0.0  # what rounding has taken from total
     change = 0.0
     for i in range(P.shape[0]):
         for j in range(P.shape[1]):
             if allowed.size == 0 or allowed[i, j]:
                 r = a[i] * b[j]
                 weight = d[i, j] if d.size > 1 else d[0, 0]
-                total += weight * surplus(P[i, j], r)
+                term = weight * surplus(P[i, j], r)
+                new = total + term
+                lost += (total - new) + term if total >= term else (term - new) + total
+                total = new
                 change += weight * abs(P[i, j] - r)
-    return total, change
+    return total + lost, change
 
 
 def relative_entropy(
