@@ -105,13 +105,14 @@ def potential_size(problem: Problem, p: Array, q: Array) -> float:
 
 
 def infeasibility(problem: Problem, P: Array, u: Array, v: Array) -> float:
-    """|P1 - a|·|u| + |Pᵀ1 - b|·|v|: how much less P may cost for missing the marginals by rounding.
+    """2 (|P1 - a|·|u| + |Pᵀ1 - b|·|v|): how much less P may cost for missing its marginals.
 
     A plan is in U(a, b) to a few eps of the total mass; at a point of little mass and high cost
-    that can be more than the rounding error of the value.
+    that can be more than the rounding error of the value. Twice, since other potentials than these
+    may be the true ones.
     """
     rows, columns = residuals(P, problem.a, problem.b)
-    return float(np.abs(rows) @ np.abs(u) + np.abs(columns) @ np.abs(v))
+    return 2.0 * float(np.abs(rows) @ np.abs(u) + np.abs(columns) @ np.abs(v))
 
 
 class Dual(NamedTuple):

@@ -144,7 +144,10 @@ def _disagreements(judge: Judge, results: dict[str, sot.Result]) -> list[tuple[s
     structure = sot.Modular() if case.structure is None else case.structure
     # Masses near 1: the program is exact to about 1e-9 of its largest numbers only.
     total = judge.total
-    best = total * subset_optimum(case.M, judge.a / total, judge.b / total, structure).value
+    try:
+        best = total * subset_optimum(case.M, judge.a / total, judge.b / total, structure).value
+    except AssertionError:  # HiGHS takes weights of 1e-12 for an infeasible program: no referee
+        return said
     largest = 0.0 if judge.values is None else float(np.abs(judge.values).max())
     slack = 1e-8 * total * largest
     for method, result in results.items():

@@ -19,7 +19,7 @@ from ._kernels import BoolArray, FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
 # Relative error of the mass of one point that is rounding.
-_POINT = 16.0 * _EPS
+_POINT = 64.0 * _EPS
 # Passes of the rank-one rest over the allowed pairs before single paths are searched.
 _SPREADS = 8
 
@@ -95,9 +95,13 @@ def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray, overwrite: bool 
         )
     limit = rounding_limit(a, b)
     # Of every point, not only in all: a little mass that is missing may be all that a point has.
+    # What the totals differ by is left to the heaviest.
     unequal = abs(math.fsum(a.tolist()) - math.fsum(b.tolist()))
-    settled = (np.abs(r) <= _POINT * a + unequal).all()
-    settled = settled and (np.abs(c) <= _POINT * b + unequal).all()
+    settled = True
+    for rest, weights in ((r, a), (c, b)):
+        slack = _POINT * weights
+        slack[np.argmax(slack)] += unequal
+        settled = settled and bool((np.abs(rest) <= slack).all())
     if settled and np.abs(r).sum() <= limit and np.abs(c).sum() <= limit:
         return Split(Q, np.zeros_like(r), np.zeros_like(c))
     if (r < 0.0).any():
