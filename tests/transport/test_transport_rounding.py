@@ -180,3 +180,16 @@ def test_infeasible_masks_are_refused():
         round_plan(np.eye(2) / 2, a, np.array([0.4, 0.6]), np.eye(2, dtype=bool))
     with pytest.raises(InfeasibleError):
         round_plan(np.eye(2) / 2, a, b, np.array([[False, False], [True, True]]))
+
+
+def test_light_points_get_their_mass_to_rounding():
+    """A rounding error of the total is much to a point of 1e-12, and its pairs may be dear."""
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        n, m = rng.integers(1, 6, 2)
+        a, b = 10.0 ** rng.uniform(-12, 0, n), 10.0 ** rng.uniform(-12, 0, m)
+        a, b = a / a.sum(), b / b.sum()
+        b[np.argmax(b)] += math.fsum(a) - math.fsum(b)
+        X = round_plan(np.outer(a, b) * rng.uniform(0.5, 1.5, (n, m)), a, b)
+        for sums, weights in ((X.sum(axis=1), a), (X.sum(axis=0), b)):
+            assert (np.abs(sums - weights) <= 1e-12 * weights + 4e-16 * (weights > 0.01)).all()

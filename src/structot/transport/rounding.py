@@ -20,6 +20,8 @@ from ._kernels import BoolArray, FloatArray
 _EPS = float(np.finfo(np.float64).eps)
 # Relative error of the mass of one point that is rounding.
 _POINT = 64.0 * _EPS
+# A point with less than this part of the mean mass is light.
+_LIGHT = 1e-3
 # Passes of the rank-one rest over the allowed pairs before single paths are searched.
 _SPREADS = 8
 
@@ -171,8 +173,32 @@ def round_plan(
     if allowed is not None and np.shape(allowed) != P.shape:
         raise ValueError(f"allowed has shape {np.shape(allowed)}, but P has {P.shape}.")
     if allowed is not None and not np.all(allowed):
-        return _round_allowed(np.where(allowed, P, 0.0), a, b, np.ascontiguousarray(allowed))
-    return _add_rest(*split_rounding(P, a, b, overwrite))
+        Q = _round_allowed(np.where(allowed, P, 0.0), a, b, np.ascontiguousarray(allowed))
+    else:
+        Q = _add_rest(*split_rounding(P, a, b, overwrite))
+    return _complete_light_points(Q, a, b) if _is_skewed(a) or _is_skewed(b) else Q
+
+
+def _is_skewed(weights: FloatArray) -> bool:
+    """Whether a rounding error of the total is much beside the mass of some point."""
+    least = np.min(weights, where=weights > 0, initial=np.inf)
+    return bool(least * weights.size < _LIGHT * weights.sum())
+
+
+def _complete_light_points(Q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Give points what rounding has left them short of, in place.
+
+    The rests of heavy points are rounding errors of their own, of either sign, and what one of
+    them has too much a light one may lack. It takes it from the heaviest partner it has.
+    """
+    for plan, own, partner in ((Q, a, b), (Q.T, b, a)):
+        rest = _kernels.residuals(np.ascontiguousarray(plan), own, partner)[0]
+        for i in np.flatnonzero((rest > _POINT * own) & (rest <= _LIGHT * own)):
+            used = np.flatnonzero(plan[i])
+            j = used[np.argmax(partner[used])]
+            if partner[j] * _POINT > rest[i]:
+                plan[i, j] += rest[i]
+    return Q
 
 
 def _add_rest(Q: FloatArray, r: FloatArray, c: FloatArray) -> FloatArray:
