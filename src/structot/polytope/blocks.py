@@ -18,14 +18,12 @@ from structot._parallel import over_blocks
 from structot.concave import Concave, ConcaveTable, pack_table
 from structot.concave.base import STEP
 from structot.polytope import _kernels, _layout, _reference
-from structot.submodular.base import METRICS, Minimizer, Submodular
+from structot.submodular.base import FAR, METRICS, Minimizer, Submodular
 
 Array = np.ndarray
 
 # Weight of a zero-cost edge in the metric, relative to the mean weight.
 _FREE_WEIGHT = 1e-2
-# How many times larger than its projection a point may be before digits are lost that matter.
-_FAR = 1e2
 
 
 @dataclass
@@ -288,8 +286,7 @@ class Blocks(Submodular):
             self._each("entropy_blocks", self.w, z, self._packed, K)
             return K
         self._each("euclidean_blocks", self.w, z, self._packed, K)
-        if z.size and np.abs(z).max() > _FAR * np.abs(K).max():
-            # The digits of a point so far away have drowned those of K: once more from near by.
+        if z.size and np.abs(z).max() > FAR * np.abs(K).max():
             self._each("euclidean_blocks", self.w, K.copy(), self._packed, K)
         return K
 

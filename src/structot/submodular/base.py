@@ -20,6 +20,8 @@ from structot._deadline import check_time
 Array = np.ndarray
 
 METRICS = ("euclidean", "cost", "entropy")
+# How many times larger than its projection a point may be before digits are lost that matter.
+FAR = 1e2
 
 
 class Minimizer(NamedTuple):
@@ -96,7 +98,12 @@ class Submodular(ABC):
                 "use metric='euclidean' or 'cost'."
             )
         weights = None if metric == "euclidean" else 1.0 / self.metric
-        return min_norm_point(self, as_matrix("Z", Z, self.shape), weights=weights)
+        Z, edges = as_matrix("Z", Z, self.shape), self._edges()
+        K = min_norm_point(self, Z, weights=weights)
+        if np.abs(Z[edges]).max(initial=0.0) > FAR * np.abs(K[edges]).max(initial=0.0):
+            # The digits of a point so far away have drowned those of K: once more from near by.
+            K = min_norm_point(self, np.where(edges, K, 0.0), weights=weights)
+        return K
 
     def prox(self, V: Array, rho: float = 1.0, *, nonnegative: bool = False) -> Array:
         """argmin_X f(X) + rho/2 Σ d (X - V)², with X >= 0 if asked (then it is just cut at 0).
