@@ -152,6 +152,7 @@ class Blocks(Submodular):
         self.table = table
         self._kernels = _reference if table.has_custom else _kernels
         self._packed = table if table.has_custom else table.arrays
+        self.interpreted = table.has_custom
 
     # -- between (n, m) arrays and block order ------------------------------------------------
 

@@ -43,6 +43,8 @@ class Submodular(ABC):
     support: Array | None = None
     # Whether F(A) <= F(B) for A in B; then f(P) is a sum of positive terms for every plan P.
     monotone: bool = False
+    # Whether it calls functions written in Python for every edge.
+    interpreted: bool = False
 
     @abstractmethod
     def value(self, mask: Array) -> float:
