@@ -130,8 +130,8 @@ class Sum(Submodular):
             return super().project(Z, metric)
         Z = as_matrix("Z", Z, self.shape) - self._shift
         if len(self.layers) > 1:  # here both metrics are the plain one
-            # A visit of a generic layer takes some of its vertices, that of a layer in Python is slow
-            # as well: many sweeps would take minutes.
+            # A visit of a generic layer takes some of its vertices, and Python takes its time:
+            # many sweeps would be minutes.
             slow = any(layer.is_generic or layer.interpreted for layer in self.layers)
             sweeps = 100 if slow else 2000
             return self.linear + project_sum(self.layers, Z, max_sweeps=sweeps)
