@@ -56,7 +56,7 @@ SEED ?= 0
 # Then the property tests with examples that no other run has drawn.
 fuzz: $(VENV)/.dev
 	PYTHONPATH=tests $(PY) -m fuzz.run --n $(N) --start $(SEED) --workers $(WORKERS)
-	STRUCTOT_FUZZ=1 $(PY) -m pytest -q -n $(WORKERS) tests/polytope tests/submodular tests/transport \
+	STRUCTOT_FUZZ=1 $(PY) -m pytest -q -n $(WORKERS) tests/blocks tests/submodular tests/transport \
 		tests/test_concave.py tests/test_certificate.py
 
 clean:

@@ -23,7 +23,7 @@ OTHERS = "generic ulp"
 TESTS = (
     "tests/solvers",
     "tests/structures",
-    "tests/polytope",
+    "tests/blocks",
     "tests/submodular",
     "tests/transport",
     "tests/adaptation/test_structured_transport.py",

@@ -9,11 +9,11 @@ import pytest
 
 MODULES = [
     "structot.concave._kernels",
-    "structot.polytope._cut_kernels",
-    "structot.polytope._kernels",
-    "structot.polytope._layout",
-    "structot.solvers._entropic_kernels",
-    "structot.solvers._newton_kernels",
+    "structot.submodular._cut_kernels",
+    "structot.blocks.kernels",
+    "structot.blocks.layout",
+    "structot.solvers.entropic.kernels",
+    "structot.solvers.newton.kernels",
     "structot.submodular._rank_kernels",
     "structot.text._blocks",
     "structot.text._kernels",
@@ -41,9 +41,9 @@ def test_kernels_release_the_gil_and_are_cached(name):
 
 SCRIPT = """
 import numpy as np
-from structot.polytope import _layout
-_layout.gather(np.ones((2, 2)), np.zeros(3, np.int32), np.zeros(3, np.int32))
-print(sum(_layout.gather.stats.cache_hits.values()), len(_layout.gather.stats.cache_misses))
+from structot.blocks import layout
+layout.gather(np.ones((2, 2)), np.zeros(3, np.int32), np.zeros(3, np.int32))
+print(sum(layout.gather.stats.cache_hits.values()), len(layout.gather.stats.cache_misses))
 """
 
 

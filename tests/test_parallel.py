@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from structot import _parallel
+from structot.blocks import kernels
 from structot.concave import Sqrt
-from structot.polytope import _kernels
 from structot.structures import Groups
 
 Array = np.ndarray
 
-compiled = hasattr(_kernels.prox_blocks, "targetoptions")
+compiled = hasattr(kernels.prox_blocks, "targetoptions")
 needs_compilation = pytest.mark.skipif(not compiled, reason="large problems need compiled kernels")
 
 

@@ -179,7 +179,7 @@ def test_what_a_function_of_the_user_raises_is_not_taken_for_our_own():
 
 
 def test_breakdowns_of_linear_algebra_end_in_a_status(monkeypatch):
-    from structot.solvers import newton
+    from structot.solvers.newton import solver as newton
 
     calls = []
 

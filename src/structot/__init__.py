@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from structot import groups as groups
     from structot import image as image
     from structot import plot as plot
-    from structot import polytope as polytope
     from structot import solvers as solvers
     from structot import structures as structures
     from structot import submodular as submodular
@@ -59,7 +58,6 @@ _MODULES = (
     "groups",
     "image",
     "plot",
-    "polytope",
     "solvers",
     "structures",
     "submodular",

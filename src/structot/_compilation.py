@@ -351,7 +351,7 @@ def _other_methods() -> None:
 
 
 def _building_blocks() -> None:
-    from structot import concave, polytope, submodular, transport
+    from structot import concave, submodular, transport
     from structot.structures import Groups
 
     M = _cost()
@@ -365,8 +365,8 @@ def _building_blocks() -> None:
     transport.c_transform(M, a, b)
     F = Groups(_ROWS, _COLS, concave.Sqrt()).bind(M)
     for metric in ("euclidean", "cost", "entropy"):
-        polytope.project(F, M, metric)
-    polytope.prox(F, M)
+        submodular.project(F, M, metric)
+    submodular.prox(F, M)
     submodular.minimize(F, -M)
     submodular.greedy(F, M)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structot import _checks
-from structot.polytope.blocks import Blocks
+from structot.blocks.function import Blocks
 from structot.structures.base import Structure
 from structot.structures.modular import Modular
 from structot.submodular.base import Submodular, inner

@@ -6,7 +6,7 @@ from problems import moved
 
 import structot as sot
 from structot.problem import Problem
-from structot.solvers._coarse import _sums_by_groups, coarse_start
+from structot.solvers.newton.coarse import _sums_by_groups, coarse_start
 
 c = sot.concave
 

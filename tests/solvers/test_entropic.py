@@ -15,9 +15,9 @@ import structot as sot
 from structot.certificate import entropic_bound, verify
 from structot.concave import Sqrt, ThresholdSqrt, Truncation
 from structot.problem import Problem
-from structot.solvers import _entropic_kernels as kernels
-from structot.solvers._entropic_dual import BlocksDual, CoverageDual, PlainDual, smooth_dual
-from structot.solvers.entropic import Entropic
+from structot.solvers.entropic import kernels
+from structot.solvers.entropic.dual import BlocksDual, CoverageDual, PlainDual, smooth_dual
+from structot.solvers.entropic.solver import Entropic
 from structot.transport import emd
 
 Array = np.ndarray

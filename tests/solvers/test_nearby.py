@@ -5,11 +5,12 @@ import pytest
 from problems import clusters
 
 import structot as sot
-from structot.polytope.blocks import Pools
+from structot.blocks.function import Pools
 from structot.problem import Problem
-from structot.solvers import _nearby, newton
-from structot.solvers._nearby import Search, _anchors, _moves, _places, nearby_plan
-from structot.solvers._proximal import ProximalDual
+from structot.solvers.newton import local_search as _nearby
+from structot.solvers.newton import solver as newton
+from structot.solvers.newton.dual import ProximalDual
+from structot.solvers.newton.local_search import Search, _anchors, _moves, _places, nearby_plan
 
 NOTHING = np.empty(0)
 

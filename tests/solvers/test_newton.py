@@ -6,7 +6,8 @@ import pytest
 from problems import clusters, moved
 
 import structot as sot
-from structot.solvers import _nearby, newton
+from structot.solvers.newton import local_search as _nearby
+from structot.solvers.newton import solver as newton
 
 c = sot.concave
 

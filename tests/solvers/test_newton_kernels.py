@@ -7,10 +7,10 @@ import pytest
 
 import structot as sot
 from structot.problem import Problem
-from structot.solvers import _newton_kernels as kernels
-from structot.solvers import _proximal
-from structot.solvers._hessian import GroupedHessian
-from structot.solvers._proximal import ProximalDual
+from structot.solvers.newton import dual as _proximal
+from structot.solvers.newton import kernels
+from structot.solvers.newton.dual import ProximalDual
+from structot.solvers.newton.hessian import GroupedHessian
 from structot.transport import c_transform, round_plan
 
 c = sot.concave

@@ -9,9 +9,9 @@ from problems import clusters, moved
 from subset_program import subset_optimum
 
 import structot as sot
+from structot.blocks.function import Blocks
 from structot.certificate import verify
 from structot.concave import PiecewiseLinear, Sqrt, ThresholdSqrt, Truncation
-from structot.polytope.blocks import Blocks
 from structot.solvers import Splitting
 from structot.structures import Structure
 from structot.submodular import Oracle

@@ -8,8 +8,8 @@ from brute_force import is_submodular, tabulate
 from hypothesis import given
 from hypothesis import strategies as st
 
+from structot.blocks.function import Blocks
 from structot.concave import Sqrt
-from structot.polytope.blocks import Blocks
 from structot.structures import Combination, Coverage, Groups, Modular
 from structot.submodular import Linear, Sum
 

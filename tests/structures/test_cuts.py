@@ -15,10 +15,10 @@ from scipy.sparse import csr_array
 
 from structot import solve
 from structot.certificate import verify
-from structot.polytope._cut_kernels import project_lines
-from structot.polytope.cuts import Lines, Matching
 from structot.structures import ChainCut, Coverage, GraphCut, Groups, Modular
 from structot.structures.cut import _edge_colors
+from structot.submodular._cut_kernels import project_lines
+from structot.submodular.cuts import Lines, Matching
 
 Array = np.ndarray
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from structot import polytope, submodular
+from structot import submodular
 from structot.structures import Groups
 from structot.transport import (
     MarginalProjection,
@@ -56,7 +56,7 @@ def test_other_shapes():
 
 
 def test_structures_must_be_bound_first():
-    for call in (submodular.extension, submodular.greedy, submodular.minimize, polytope.project):
+    for call in (submodular.extension, submodular.greedy, submodular.minimize, submodular.project):
         with pytest.raises(ValueError, match=r"pass F.bind\(M\)"):
             call(Groups([0, 0, 1]), M)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from structot.solvers.base import Solver
-    from structot.solvers.entropic import Entropic
+    from structot.solvers.entropic.solver import Entropic
     from structot.solvers.exact import Exact
     from structot.solvers.linear_program import LinearProgram
-    from structot.solvers.mirror_descent import MirrorDescent
-    from structot.solvers.mirror_prox import MirrorProx, SaddleMirrorDescent
-    from structot.solvers.newton import Newton
+    from structot.solvers.newton.solver import Newton
+    from structot.solvers.paper.mirror_descent import MirrorDescent
+    from structot.solvers.paper.mirror_prox import MirrorProx, SaddleMirrorDescent
     from structot.solvers.solve import ConvergenceWarning
     from structot.solvers.splitting import Splitting
 
@@ -31,13 +31,13 @@ __all__ = [
 
 _HOME = {
     "ConvergenceWarning": "solve",
-    "Entropic": "entropic",
+    "Entropic": "entropic.solver",
     "Exact": "exact",
     "LinearProgram": "linear_program",
-    "MirrorDescent": "mirror_descent",
-    "MirrorProx": "mirror_prox",
-    "Newton": "newton",
-    "SaddleMirrorDescent": "mirror_prox",
+    "MirrorDescent": "paper.mirror_descent",
+    "MirrorProx": "paper.mirror_prox",
+    "Newton": "newton.solver",
+    "SaddleMirrorDescent": "paper.mirror_prox",
     "Solver": "base",
     "Splitting": "splitting",
 }

@@ -24,11 +24,11 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, vstack
 
 from structot._deadline import call_foreign, check_time, time_left
+from structot.blocks.function import Blocks
 from structot.certificate import dual_by_exact_transport, dual_from_cost, first_answer
-from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.solvers._loop import Step
-from structot.solvers._start import Start
+from structot.solvers.newton.start import Start
 from structot.submodular.base import Submodular, inner
 from structot.transport import InfeasibleError, emd, round_plan, split_rounding
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from structot.problem import Problem
 from structot.solvers._loop import Step
-from structot.solvers._start import Start
+from structot.solvers.newton.start import Start
 from structot.structures.convex import has_convex
 
 

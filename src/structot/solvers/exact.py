@@ -9,8 +9,8 @@ from typing import ClassVar
 from structot.certificate import Dual, transport_bound
 from structot.problem import Problem
 from structot.solvers._loop import Step
-from structot.solvers._start import Start
 from structot.solvers.base import Solver
+from structot.solvers.newton.start import Start
 from structot.transport import emd
 
 

@@ -31,15 +31,15 @@ from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
 from structot._deadline import OutOfTime, call_foreign, check_time, time_left
+from structot.blocks.function import Blocks
 from structot.certificate import Dual, dual_from_cost
 from structot.concave import Concave
 from structot.concave import Step as Jump
-from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._loop import Step
-from structot.solvers._start import Start
 from structot.solvers.base import Solver
+from structot.solvers.newton.start import Start
 from structot.transport import round_plan
 
 Array = np.ndarray

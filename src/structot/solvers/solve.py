@@ -16,19 +16,19 @@ from structot._deadline import Deadline
 from structot.problem import Problem
 from structot.result import Result
 from structot.solvers._loop import Limits, State, run
-from structot.solvers._start import Start
 from structot.solvers.base import Solver
+from structot.solvers.newton.start import Start
 from structot.structures.base import Structure
 from structot.structures.convex import has_convex
 
 # Method name -> (module, class). A module is imported when its method is first used.
 _SOLVERS = {
-    "newton": ("newton", "Newton"),
-    "entropic": ("entropic", "Entropic"),
+    "newton": ("newton.solver", "Newton"),
+    "entropic": ("entropic.solver", "Entropic"),
     "splitting": ("splitting", "Splitting"),
-    "mirror_descent": ("mirror_descent", "MirrorDescent"),
-    "saddle_mirror_descent": ("mirror_prox", "SaddleMirrorDescent"),
-    "mirror_prox": ("mirror_prox", "MirrorProx"),
+    "mirror_descent": ("paper.mirror_descent", "MirrorDescent"),
+    "saddle_mirror_descent": ("paper.mirror_prox", "SaddleMirrorDescent"),
+    "mirror_prox": ("paper.mirror_prox", "MirrorProx"),
     "linear_program": ("linear_program", "LinearProgram"),
     "exact": ("exact", "Exact"),
 }

@@ -32,13 +32,13 @@ import numpy as np
 from structot import concave
 from structot._checks import positive
 from structot._deadline import check_time
+from structot.blocks.function import Blocks
+from structot.blocks.stack import Stack
 from structot.certificate import dual_by_exact_transport, dual_from_cost
-from structot.polytope.blocks import Blocks
-from structot.polytope.stack import Stack
 from structot.problem import Problem
 from structot.solvers._loop import Step
-from structot.solvers._start import Start
 from structot.solvers.base import Solver
+from structot.solvers.newton.start import Start
 from structot.submodular.base import Submodular, inner
 from structot.submodular.min_norm_point import Corral, min_norm_point
 from structot.transport import MarginalProjection, round_plan

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from structot.blocks.function import Blocks
 from structot.concave import Concave
-from structot.polytope.blocks import Blocks
 from structot.structures._grouping import Grouping, Layer
 from structot.submodular.base import Submodular
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from structot._checks import as_array, one_of
+from structot.blocks.function import Blocks
 from structot.concave import Step
-from structot.polytope.blocks import Blocks
 from structot.structures._display import show
 from structot.structures._grouping import Grouping
 from structot.structures._layers import block_layers, block_totals

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from structot._checks import as_array, nonnegative, one_of
-from structot.polytope.cuts import Lines, Matching
 from structot.structures.base import Structure
 from structot.submodular.base import Submodular
+from structot.submodular.cuts import Lines, Matching
 
 Array = np.ndarray
 

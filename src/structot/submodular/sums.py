@@ -123,7 +123,7 @@ class Sum(Submodular):
         return inner(P, self.linear) + sum(layer.extension(P) for layer in self.layers)
 
     def project(self, Z: Array, metric: str = "euclidean") -> Array:
-        from structot.polytope.coordinate_descent import project_sum
+        from structot.submodular.coordinate_descent import project_sum
 
         one_of("metric", metric, METRICS)
         if metric == "entropy":

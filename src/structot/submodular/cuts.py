@@ -12,7 +12,7 @@ from abc import abstractmethod
 import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of, positive
-from structot.polytope import _cut_kernels
+from structot.submodular import _cut_kernels
 from structot.submodular.base import METRICS, Submodular
 
 Array = np.ndarray

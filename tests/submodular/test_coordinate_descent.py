@@ -8,8 +8,8 @@ from brute_force import descent, excess, tabulate
 from problems import moved
 
 import structot as sot
-from structot.polytope.coordinate_descent import project_sum
 from structot.submodular import Sum, min_norm_point
+from structot.submodular.coordinate_descent import project_sum
 
 STRUCTURES = {
     "overlapping groups": sot.Groups([[0, 1], [1, 2]], [[0, 1], [0, 2]], sot.concave.Sqrt()),

@@ -20,11 +20,11 @@ import scipy.sparse.linalg
 
 from structot._deadline import check_time
 from structot._parallel import in_turns, over_blocks
+from structot.blocks.function import Blocks, Pools
 from structot.certificate import potential_size, transport_bound
-from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
-from structot.solvers import _newton_kernels as kernels
-from structot.solvers._hessian import GroupedHessian
+from structot.solvers.newton import kernels
+from structot.solvers.newton.hessian import GroupedHessian
 
 Array = np.ndarray
 

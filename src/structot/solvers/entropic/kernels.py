@@ -1,6 +1,6 @@
 """Compiled parts of the entropic Newton method: point, exponential, Hessian, worst cost, entropy.
 
-Notation as in `polytope/_kernels.py`; r = a bᵀ / T the independent plan, ``la`` and ``lb`` the
+Notation as in `blocks/kernels.py`; r = a bᵀ / T the independent plan, ``la`` and ``lb`` the
 logarithms of a and b / T (-inf for a zero weight), V the point of the prox in the logarithm, X the
 plan, c_B the number of edges of a pool B in each row and column. Blocks (or rows)
 ``first <= b < last`` only, no state, no GIL.

@@ -15,7 +15,8 @@ import numpy as np
 from structot import _checks
 from structot._deadline import check_time
 from structot.problem import Problem
-from structot.solvers._mirror import (
+from structot.solvers.newton.start import Start
+from structot.solvers.paper.mirror import (
     OVERFLOW,
     Averages,
     Iterate,
@@ -24,7 +25,6 @@ from structot.solvers._mirror import (
     known_dual,
     on_edges,
 )
-from structot.solvers._start import Start
 from structot.submodular.base import METRICS, Submodular
 
 Array = np.ndarray

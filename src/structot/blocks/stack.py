@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from structot.blocks import layout
+from structot.blocks.function import Blocks, Pools
 from structot.concave import pack_table
-from structot.polytope import _layout
-from structot.polytope.blocks import Blocks, Pools
 
 Array = np.ndarray
 
@@ -41,12 +41,12 @@ class Stack:
 
     def gather(self, P: Array) -> Array:
         """The entries of an (n, m) array, once per copy."""
-        return _layout.gather(P, self.row, self.col)
+        return layout.gather(P, self.row, self.col)
 
     def add(self, x: Array) -> Array:
         """The sum of all copies, (n, m)."""
         total = np.zeros(self.shape)
-        _layout.add_into(x, self.row, self.col, total)
+        layout.add_into(x, self.row, self.col, total)
         return total
 
     def prox(self, v: Array, rho: float) -> Array:

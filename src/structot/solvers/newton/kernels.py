@@ -1,6 +1,6 @@
 """Compiled parts of the Newton method: the point of the prox, marginals, the pool matrix, bounds.
 
-Notation as in `polytope/_kernels.py`; z = p ⊕ q, C a linear cost beside the layer (may be empty).
+Notation as in `blocks/kernels.py`; z = p ⊕ q, C a linear cost beside the layer (may be empty).
 A pool B is a set of edges that share one value; c_B counts its edges per row and column.
 """
 

@@ -11,9 +11,10 @@ from brute_force import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from structot.blocks import kernels as _kernels
+from structot.blocks import layout, reference
+from structot.blocks.function import Pools
 from structot.concave import Step, pack_table
-from structot.polytope import _kernels, _layout, _reference
-from structot.polytope.blocks import Pools
 from structot.structures import Coverage, Groups
 
 pytestmark = pytest.mark.kernels
@@ -50,7 +51,7 @@ class Case:
 
     def prox(self, kernels, rho: float, floor: float, last: Pools | None = None) -> Pools:
         last = last or Pools.empty(self.size, self.blocks)
-        table = self.table if kernels is _reference else self.table.arrays
+        table = self.table if kernels is reference else self.table.arrays
         kernels.prox_blocks(
             0, self.blocks, self.start, self.w, self.V, rho, floor, self.totals, table,
             last.order, last.count, last.X, last.pool, last.pools,
@@ -58,7 +59,7 @@ class Case:
         return last
 
     def run(self, kernels, name: str, point: Array) -> Array:
-        table = self.table if kernels is _reference else self.table.arrays
+        table = self.table if kernels is reference else self.table.arrays
         K = np.full(self.size, np.nan)
         getattr(kernels, name)(0, self.blocks, self.start, self.w, point, table, K)
         return K
@@ -76,13 +77,13 @@ def test_greedy_entropy_and_euclidean_agree_with_numpy(case: Case) -> None:
         ("entropy_blocks", case.Z),
         ("euclidean_blocks", case.V),
     ):
-        fast, slow = (case.run(kernels, name, point) for kernels in (_kernels, _reference))
+        fast, slow = (case.run(kernels, name, point) for kernels in (_kernels, reference))
         assert fast == pytest.approx(slow, abs=1e-10)
 
 
 @given(case=cases, rho=st.sampled_from([0.2, 1.0, 7.0]), floor=st.sampled_from([-np.inf, 0.0]))
 def test_prox_agrees_with_numpy(case: Case, rho: float, floor: float) -> None:
-    fast, slow = (case.prox(kernels, rho, floor) for kernels in (_kernels, _reference))
+    fast, slow = (case.prox(kernels, rho, floor) for kernels in (_kernels, reference))
     np.testing.assert_allclose(fast.X, slow.X, rtol=0, atol=1e-11)
     assert (fast.count <= slow.count).all()  # the kernel skips more of what ends at the floor
     for b in range(case.blocks):
@@ -118,8 +119,8 @@ def test_pools_describe_the_prox(case: Case, rho: float, floor: float) -> None:
 @given(case=cases)
 def test_minimisers_agree_with_numpy(case: Case) -> None:
     out = []
-    for kernels in (_kernels, _reference):
-        table = case.table if kernels is _reference else case.table.arrays
+    for kernels in (_kernels, reference):
+        table = case.table if kernels is reference else case.table.arrays
         inside, minimum = np.zeros(case.size, bool), np.zeros(case.blocks)
         kernels.minimize_blocks(0, case.blocks, case.start, case.w, case.V, table, inside, minimum)
         out.append(minimum)
@@ -258,7 +259,7 @@ def test_block_order_holds_every_positive_pair_once(seed: int) -> None:
     rows = np.unique(rng.integers(0, 3, n), return_inverse=True)[1]
     cols = np.unique(rng.integers(0, 3, m), return_inverse=True)[1]
     weights = rng.choice([0.0, 1.0, 2.5, np.inf], (n, m))
-    row, col, start, used = _layout.block_order(weights, rows, cols)
+    row, col, start, used = layout.block_order(weights, rows, cols)
     blocks = rows[row] * (cols.max() + 1) + cols[col]
     assert (np.repeat(used, np.diff(start)) == blocks).all()
     assert (np.diff(used) > 0).all()
@@ -266,7 +267,7 @@ def test_block_order_holds_every_positive_pair_once(seed: int) -> None:
     found[row, col] = True
     assert (found == ((weights > 0) & (weights < np.inf))).all()
     assert row.size == found.sum()
-    back = _layout.scatter(_layout.gather(weights, row, col), row, col, (n, m), 7.0)
+    back = layout.scatter(layout.gather(weights, row, col), row, col, (n, m), 7.0)
     assert (back == np.where(found, weights, 7.0)).all()
 
 

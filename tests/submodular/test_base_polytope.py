@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression, minimize
 
-from structot import polytope
+from structot import submodular
 from structot.concave import Linear, Sqrt, ThresholdSqrt, Truncation
 from structot.structures import Groups, Modular
 from structot.submodular import Oracle, Submodular, min_norm_point
@@ -53,7 +53,7 @@ def gradient(F: Submodular, K: Array, Z: Array, metric: str) -> Array:
 def test_projection_satisfies_the_variational_inequality(metric: str, data: st.DataObject) -> None:
     problem = data.draw(group_problems())
     Z = data.draw(points(problem))
-    K = polytope.project(problem.F, Z, metric)
+    K = submodular.project(problem.F, Z, metric)
     assert np.isposinf(K[~problem.allowed]).all()
     # In the metric "cost" a zero-cost edge has a small weight, and errors of K are divided by it.
     assert excess(problem.table, K) <= 1e-12 * (problem.scale + np.abs(Z).sum())
@@ -65,7 +65,7 @@ def test_projection_satisfies_the_variational_inequality(metric: str, data: st.D
 def test_entropic_projection_satisfies_the_variational_inequality(data: st.DataObject) -> None:
     problem = data.draw(group_problems())
     Z = data.draw(points(problem, 0.01, 4.0))
-    K = polytope.project(problem.F, Z, "entropy")
+    K = submodular.project(problem.F, Z, "entropy")
     assert excess(problem.table, K) <= 1e-12 * problem.scale
     # K is 0 only on edges that cost nothing even alone: there B(F) offers nothing else.
     k = problem.table.flat(K)
@@ -139,7 +139,7 @@ def test_modular_function_has_one_point(metric: str) -> None:
         assert F.project(Z, metric) == pytest.approx(M, rel=1e-12)
         assert F.greedy(Z) == pytest.approx(M, rel=1e-14)
         assert F.excess(M) <= 1e-12
-        assert not polytope.contains(F, M + 0.01 * (Z - Z.mean()))
+        assert not submodular.contains(F, M + 0.01 * (Z - Z.mean()))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cost", "entropy"])
@@ -163,8 +163,8 @@ def test_costs_of_any_size(metric: str, scale: float, g, units: str, degree: flo
     # The weights of the metric scale all alike, so that the projection only scales with F.
     expected = factor * plain.project(Z, metric)
     np.testing.assert_allclose(K, expected, rtol=1e-9, atol=1e-15 * factor)
-    assert polytope.contains(scaled, K)
-    assert not polytope.contains(scaled, 1.001 * K)
+    assert submodular.contains(scaled, K)
+    assert not submodular.contains(scaled, 1.001 * K)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cost", "entropy"])
@@ -191,8 +191,8 @@ def test_moreau_identity(data: st.DataObject, rho: float) -> None:
     problem = data.draw(group_problems())
     V = data.draw(points(problem))
     d = problem.F.metric
-    X = polytope.prox(problem.F, V, rho)
-    K = polytope.project(problem.F, rho * d * V, "cost")
+    X = submodular.prox(problem.F, V, rho)
+    K = submodular.project(problem.F, rho * d * V, "cost")
     edges = problem.allowed
     assert (X[~edges] == 0).all()
     assert (X + K / (rho * d))[edges] == pytest.approx(V[edges], abs=1e-12 * (1 + 1 / rho))
@@ -303,27 +303,27 @@ def test_excess_against_all_subsets(data: st.DataObject) -> None:
     problem = data.draw(group_problems())
     K = data.draw(points(problem))
     tolerance = 1e-12 * (problem.scale + np.abs(K).sum())
-    assert polytope.excess(problem.F, K) == pytest.approx(excess(problem.table, K), abs=tolerance)
+    assert submodular.excess(problem.F, K) == pytest.approx(excess(problem.table, K), abs=tolerance)
     vertex = problem.F.greedy(K)
-    assert polytope.contains(problem.F, vertex)
-    assert polytope.excess(problem.F, vertex) <= tolerance
+    assert submodular.contains(problem.F, vertex)
+    assert submodular.excess(problem.F, vertex) <= tolerance
 
 
 def test_excess_of_known_points() -> None:
     F = lambda S: min(S.sum(), 1)  # noqa: E731
-    assert polytope.excess(F, [[0.5, 0.75]]) == pytest.approx(0.25)
-    assert polytope.excess(F, [[0.25, 0.5]]) == pytest.approx(0.25)
-    assert polytope.excess(F, [[1.5, -0.5]]) == pytest.approx(0.5)
-    assert polytope.contains(F, [[0.25, 0.75]])
-    assert not polytope.contains(F, [[0.25, 0.7500001]])
-    assert polytope.contains(F, [[0.25, 0.7500001]], tol=1e-6)
+    assert submodular.excess(F, [[0.5, 0.75]]) == pytest.approx(0.25)
+    assert submodular.excess(F, [[0.25, 0.5]]) == pytest.approx(0.25)
+    assert submodular.excess(F, [[1.5, -0.5]]) == pytest.approx(0.5)
+    assert submodular.contains(F, [[0.25, 0.75]])
+    assert not submodular.contains(F, [[0.25, 0.7500001]])
+    assert submodular.contains(F, [[0.25, 0.7500001]], tol=1e-6)
 
 
 def test_functions_take_lists_and_callables() -> None:
     F = lambda S: min(S.sum(), 1)  # noqa: E731
-    assert polytope.project(F, [[0.2, 0.4]]) == pytest.approx(np.array([[0.4, 0.6]]))
-    assert polytope.prox(F, [[3.0, 1.0]], 1.0) == pytest.approx(np.array([[2.0, 1.0]]))
-    assert polytope.prox(F, [[3.0, -1.0]], 1.0, nonnegative=True).tolist() == [[2.0, 0.0]]
+    assert submodular.project(F, [[0.2, 0.4]]) == pytest.approx(np.array([[0.4, 0.6]]))
+    assert submodular.prox(F, [[3.0, 1.0]], 1.0) == pytest.approx(np.array([[2.0, 1.0]]))
+    assert submodular.prox(F, [[3.0, -1.0]], 1.0, nonnegative=True).tolist() == [[2.0, 0.0]]
 
 
 def test_table_of_known_function() -> None:

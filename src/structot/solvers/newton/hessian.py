@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg.blas import dsyrk, dtrsm
 
-from structot.polytope.blocks import Blocks
+from structot.blocks.function import Blocks
 
 Array = np.ndarray
 

@@ -12,9 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from structot.polytope.blocks import Blocks
+from structot.blocks.function import Blocks
 from structot.problem import Problem
-from structot.solvers._mirror import (
+from structot.solvers.newton.start import Start
+from structot.solvers.newton.tangents import Tangents
+from structot.solvers.paper.mirror import (
     OVERFLOW,
     Averages,
     Iterate,
@@ -23,8 +25,6 @@ from structot.solvers._mirror import (
     known_dual,
     on_edges,
 )
-from structot.solvers._start import Start
-from structot.solvers._tangents import Tangents
 from structot.structures.convex import has_convex
 
 Array = np.ndarray

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from structot.polytope.blocks import Blocks
+from structot.blocks.function import Blocks
 from structot.problem import Problem
-from structot.solvers._start import Start
+from structot.solvers.newton.start import Start
 from structot.transport import emd
 
 Array = np.ndarray

@@ -23,9 +23,9 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from structot._deadline import call_foreign, time_left
-from structot.polytope.blocks import Blocks, Pools
+from structot.blocks.function import Blocks, Pools
 from structot.problem import Problem
-from structot.solvers import _newton_kernels as kernels
+from structot.solvers.newton import kernels
 from structot.transport import round_plan
 
 Array = np.ndarray

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from brute_force import FAMILIES
 
+from structot.blocks import kernels, reference
+from structot.blocks.function import Pools
 from structot.concave import Concave, ConcaveTable, Step, ThresholdSqrt, pack_table
-from structot.polytope import _kernels, _reference
-from structot.polytope.blocks import Pools
 
 Array = np.ndarray
 
@@ -37,7 +37,7 @@ class Block:
 
     def prox(self, kernels, last: Pools | None = None) -> Pools:
         last = last or Pools.empty(self.w.size, 1)
-        table = self.table if kernels is _reference else self.table.arrays
+        table = self.table if kernels is reference else self.table.arrays
         kernels.prox_blocks(
             0, 1, np.array([0, self.w.size]), self.w, self.V, self.rho, self.floor,
             np.array([self.w.sum()]), table, last.order, last.count, last.X, last.pool, last.pools,
@@ -69,7 +69,7 @@ def members(found: Pools) -> list[Array]:
 
 def check(block: Block, found: Pools) -> None:
     """X is that of the twin, and pools are described as promised."""
-    slow = block.prox(_reference)
+    slow = block.prox(reference)
     np.testing.assert_allclose(found.X, slow.X, rtol=0, atol=1e-12 * block.scale)
     assert found.count[0] <= slow.count[0]
     order = found.order[: found.count[0]]
@@ -100,7 +100,7 @@ def test_long_blocks_agree_with_numpy(g: Concave) -> None:
     for reach, price in itertools.product(REACHES, PRICES):
         for size in (50, 400, 5000):
             block = draw(rng, size, g, reach, price, next(rhos))
-            check(block, block.prox(_kernels))
+            check(block, block.prox(kernels))
 
 
 @pytest.mark.kernels
@@ -111,9 +111,9 @@ def test_blocks_with_ties_agree_with_numpy(g: Concave) -> None:
         block = draw(rng, 150, g, reach, price, 2.0)
         unit = block.scale / 16
         block.V = np.ceil(block.V / unit) * unit
-        check(block, block.prox(_kernels))
+        check(block, block.prox(kernels))
         block.w = np.ones(150)
-        check(block, block.prox(_kernels))
+        check(block, block.prox(kernels))
 
 
 def test_values_over_more_octaves_than_there_are_bins() -> None:
@@ -122,9 +122,9 @@ def test_values_over_more_octaves_than_there_are_bins() -> None:
         block = draw(rng, 3000, g, 3.0, 1.0, 1.0)
         block.V = 2.0 ** rng.uniform(-1070, 3, 3000)
         block.V[:3] = 0.0, -0.0, 5e-324
-        check(block, block.prox(_kernels))
+        check(block, block.prox(kernels))
         block.V = 2.0 ** rng.uniform(-80, 3, 3000)
-        check(block, block.prox(_kernels))
+        check(block, block.prox(kernels))
 
 
 # ------------------------------------------------------------------------------ what is spared
@@ -135,7 +135,7 @@ def test_the_inside_of_a_large_pool_is_not_sorted() -> None:
     rng = np.random.default_rng(3)
     block = draw(rng, 1000, ThresholdSqrt(1.0), 100.0, 1.0, 1.0)
     block.V = float(block.table.secant(0, 0.0, block.w.sum())) * rng.uniform(1.0, 1.6, 1000)
-    found = block.prox(_kernels)
+    found = block.prox(kernels)
     check(block, found)
     largest = max(members(found), key=len)
     assert largest.size > 900
@@ -143,7 +143,7 @@ def test_the_inside_of_a_large_pool_is_not_sorted() -> None:
     assert rises.sum() > 300  # nearly 500 in a random order
     block.V = 0.5 * block.V  # now the block is not worth having, and that without any sorting
     assert (block.V > block.table.slope(0, block.w.sum())).sum() > 100
-    assert block.prox(_kernels).count[0] == 0
+    assert block.prox(kernels).count[0] == 0
 
 
 @pytest.mark.kernels
@@ -154,7 +154,7 @@ def test_blocks_that_are_not_worth_it_have_no_pools(g: Concave) -> None:
     mean = float(block.table.secant(0, 0.0, block.w.sum())) / block.rho
     for share, level in ((1 - 1e-9, 0.0), (1 + 1e-9, 1e-9 * mean)):
         block.V = np.full(200, share * mean)
-        found = block.prox(_kernels)
+        found = block.prox(kernels)
         assert (found.pools[0] > 0) == (level > 0.0)
         assert found.pools[0] <= 1 or g.is_linear
         np.testing.assert_allclose(found.X, level, rtol=1e-5, atol=1e-14 * mean)
@@ -166,7 +166,7 @@ def test_blocks_that_stay_in_full() -> None:
         block = draw(rng, 2000, g, 3.0, 1.0, 1.0)
         # Above every slope of g, except that at 0 where it is infinite or g jumps.
         block.V = np.abs(block.V) + 50.0 * float(block.table.secant(0, 0.0, block.w.min()))
-        found = block.prox(_kernels)
+        found = block.prox(kernels)
         assert (found.X > 0).all()
         check(block, found)
 
@@ -178,10 +178,10 @@ def test_prox_moves_with_its_floor() -> None:
     rng = np.random.default_rng(6)
     for g, price in itertools.product(FUNCTIONS, PRICES):
         block = draw(rng, 700, g, 3.0, price, 1.0)
-        X = block.prox(_kernels).X
+        X = block.prox(kernels).X
         for floor in (-30.0 * block.scale, 2.0 * block.scale):
             moved = Block(block.w, block.V + floor, block.table, block.rho, floor)
-            found = moved.prox(_kernels)
+            found = moved.prox(kernels)
             np.testing.assert_allclose(found.X - floor, X, rtol=0, atol=1e-13 * abs(floor))
             check(moved, found)
 
@@ -191,10 +191,10 @@ def test_prox_is_homogeneous() -> None:
     rng = np.random.default_rng(7)
     for g, price in itertools.product(FUNCTIONS, PRICES):
         block = draw(rng, 700, g, 3.0, price, 1.0)
-        X = block.prox(_kernels).X
+        X = block.prox(kernels).X
         for c in (2.0**-40, 2.0**70):
             scaled = Block(block.w, c * block.V, block.table, block.rho / c)
-            assert (scaled.prox(_kernels).X == c * X).all()
+            assert (scaled.prox(kernels).X == c * X).all()
 
 
 # ---------------------------------------------------------------------- memory of the last call
@@ -209,9 +209,9 @@ def test_moved_points_reuse_the_last_pools(move: float) -> None:
         for step in range(5):
             block.V = block.V * (1.0 + move * rng.normal(size=1000))
             block.rho = 1.0 + 0.1 * step
-            last = block.prox(_kernels, last)
+            last = block.prox(kernels, last)
             check(block, last)
-            fresh = block.prox(_kernels)
+            fresh = block.prox(kernels)
             assert last.count[0] == fresh.count[0]
             for old, new in zip(members(last), members(fresh), strict=True):
                 assert old.tolist() == new.tolist()

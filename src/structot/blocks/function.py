@@ -15,9 +15,9 @@ import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of, positive
 from structot._parallel import over_blocks
+from structot.blocks import kernels, layout, reference
 from structot.concave import Concave, ConcaveTable, pack_table
 from structot.concave.base import STEP
-from structot.polytope import _kernels, _layout, _reference
 from structot.submodular.base import FAR, METRICS, Minimizer, Submodular
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ class Blocks(Submodular):
         covered = None
         if min(row_group.min(), col_group.min()) < 0:
             covered = np.logical_and.outer(row_group >= 0, col_group >= 0)
-        edges = _layout.block_order(weights, row_group, col_group)
+        edges = layout.block_order(weights, row_group, col_group)
         self._build(weights, edges, covered, concave, outer, inner)
         self.row_group: Array | None = row_group
         self.col_group: Array | None = col_group
@@ -100,7 +100,7 @@ class Blocks(Submodular):
         """Blocks of any form: ``labels`` (n, m) numbers the block of each pair, -1 for none."""
         self = cls.__new__(cls)
         covered = None if labels.min() >= 0 else labels >= 0
-        edges = _layout.label_order(weights, labels)
+        edges = layout.label_order(weights, labels)
         self._build(weights, edges, covered, concave, outer, inner)
         self.row_group = self.col_group = None
         return self
@@ -121,8 +121,8 @@ class Blocks(Submodular):
         row, col, start, used = edges
         nothing = weights == 0 if covered is None else (weights == 0) & covered
         free = np.flatnonzero(nothing.ravel())
-        self.row, self.col, self.start = _layout.append_block(row, col, start, free, weights)
-        w = _layout.gather(weights, self.row, self.col)
+        self.row, self.col, self.start = layout.append_block(row, col, start, free, weights)
+        w = layout.gather(weights, self.row, self.col)
         # The mean cost of a pair; what the entropy of `Problem` measures costs in.
         self.mean_weight = float(w.mean()) if w.any() else 1.0
         if free.size:
@@ -150,7 +150,7 @@ class Blocks(Submodular):
     def set_table(self, table: ConcaveTable) -> None:
         """The functions of the blocks; those written in Python need the kernels in NumPy."""
         self.table = table
-        self._kernels = _reference if table.has_custom else _kernels
+        self._kernels = reference if table.has_custom else kernels
         self._packed = table if table.has_custom else table.arrays
         self.interpreted = table.has_custom
 
@@ -159,13 +159,13 @@ class Blocks(Submodular):
     def gather(self, P: Array, out: Array | None = None) -> Array:
         """The entries of an (n, m) array on the edges, in block order."""
         if out is None:
-            return _layout.gather(P, self.row, self.col)
-        _layout.gather_into(P, self.row, self.col, out)
+            return layout.gather(P, self.row, self.col)
+        layout.gather_into(P, self.row, self.col, out)
         return out
 
     def scatter(self, x: Array, fill: float = 0.0) -> Array:
         """The (n, m) array with these entries on the edges and ``fill`` elsewhere."""
-        return _layout.scatter(x, self.row, self.col, self.shape, fill)
+        return layout.scatter(x, self.row, self.col, self.shape, fill)
 
     def cost_of_edges(self, k: Array) -> Array:
         """K from its entries on the edges: +inf on forbidden pairs, 0 outside the support."""

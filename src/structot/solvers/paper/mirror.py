@@ -25,8 +25,8 @@ from structot.certificate import (
 )
 from structot.problem import Problem
 from structot.solvers._loop import Step
-from structot.solvers._start import Start
 from structot.solvers.base import Solver
+from structot.solvers.newton.start import Start
 from structot.submodular.base import Submodular
 from structot.transport import SinkhornStatus, round_plan, sinkhorn
 

@@ -18,14 +18,14 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
+from structot.blocks.function import Blocks
 from structot.certificate import Dual, entropic_bound
-from structot.polytope.blocks import Blocks
 from structot.problem import Problem
 from structot.solvers._cutting_planes import cutting_planes
-from structot.solvers._entropic_dual import Hessian, SmoothDual, smooth_dual
 from structot.solvers._loop import Step
-from structot.solvers._start import Start
 from structot.solvers.base import Solver
+from structot.solvers.entropic.dual import Hessian, SmoothDual, smooth_dual
+from structot.solvers.newton.start import Start
 from structot.transport import c_transform, round_plan
 
 Array = np.ndarray

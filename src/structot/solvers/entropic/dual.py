@@ -19,10 +19,10 @@ from scipy.sparse import csr_array, vstack
 
 from structot._deadline import check_time
 from structot._parallel import over_blocks
+from structot.blocks.function import Blocks, Pools
 from structot.certificate import Dual, safe_sum
-from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
-from structot.solvers import _entropic_kernels as kernels
+from structot.solvers.entropic import kernels
 from structot.transport import round_plan, sinkhorn
 
 Array = np.ndarray

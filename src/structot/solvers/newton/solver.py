@@ -15,15 +15,15 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
+from structot.blocks.function import Blocks, Pools
 from structot.certificate import Dual, relative_gap
-from structot.polytope.blocks import Blocks, Pools
 from structot.problem import Problem
-from structot.solvers._coarse import coarse_start
 from structot.solvers._loop import Step
-from structot.solvers._nearby import Search
-from structot.solvers._proximal import ProximalDual, Value
-from structot.solvers._start import Start
 from structot.solvers.base import Solver
+from structot.solvers.newton.coarse import coarse_start
+from structot.solvers.newton.dual import ProximalDual, Value
+from structot.solvers.newton.local_search import Search
+from structot.solvers.newton.start import Start
 from structot.submodular.base import inner as inner_product
 from structot.transport import round_plan
 

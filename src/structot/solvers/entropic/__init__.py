@@ -1,0 +1,1 @@
+"""Newton's method on the smooth dual of a problem with entropy."""

@@ -1,0 +1,1 @@
+"""The paper's three algorithms, in the standard reading of their text."""
