@@ -216,7 +216,7 @@ def test_reused_pools_equal_fresh_ones(case: Case, seed: int, floor: float) -> N
 
 def test_prox_edges_writes_into_the_last_pools() -> None:
     rng = np.random.default_rng(0)
-    F = Groups(np.arange(9) % 3, np.arange(8) % 2).bind(rng.uniform(0, 1, (9, 8)))
+    F = Groups(np.arange(9) % 3, np.arange(8) % 2).bind(rng.uniform(0, 1, (9, 8))).layers[0]
     v = rng.normal(size=72)
     first = F.prox_edges(v, 1.0, 0.0)
     again = F.prox_edges(v + 0.1, 1.0, 0.0, last=first)
@@ -228,7 +228,7 @@ def test_prox_edges_writes_into_the_last_pools() -> None:
 def test_elements_that_end_at_zero_are_skipped() -> None:
     rng = np.random.default_rng(1)
     for structure in (Groups(np.zeros(12), np.zeros(10)), Coverage(np.zeros(12), np.zeros(10))):
-        F = structure.bind(rng.uniform(0.5, 1.5, (12, 10)))
+        F = structure.bind(rng.uniform(0.5, 1.5, (12, 10))).layers[0]
         v = rng.normal(size=120)
         cut, free = F.prox_edges(v, 1.0, 0.0), F.prox_edges(v, 1.0)
         assert free.count[0] == 120
@@ -242,7 +242,7 @@ def test_elements_that_end_at_zero_are_skipped() -> None:
 def test_all_elements_of_long_blocks_are_found(size: int) -> None:
     rng = np.random.default_rng(size)
     w, v = rng.uniform(0.1, 1, (1, size)), rng.normal(size=(1, size))
-    F = Groups([0], np.zeros(size)).bind(w)
+    F = Groups([0], np.zeros(size)).bind(w).layers[0]
     found = F.prox_edges(F.gather(v), 1.0)
     assert found.count[0] == size
     K = F.gather(F.metric * v) - F.w * found.X
@@ -290,7 +290,7 @@ def test_kernels_release_the_gil(name: str) -> None:
 def test_two_threads_at_once_give_what_one_gives() -> None:
     rng = np.random.default_rng(5)
     n = 24
-    F = Groups(np.arange(n) % 3, np.arange(n) % 4).bind(rng.uniform(0, 1, (n, n)))
+    F = Groups(np.arange(n) % 3, np.arange(n) % 4).bind(rng.uniform(0, 1, (n, n))).layers[0]
     inputs = [rng.normal(size=(6, F.w.size)) for _ in range(4)]
 
     def work(vs: Array) -> list[Array]:

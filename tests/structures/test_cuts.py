@@ -247,15 +247,15 @@ def test_colours_never_meet_in_a_point(seed: int) -> None:
 
 def test_layers_of_chains_and_graphs() -> None:
     M = np.ones((4, 5))
-    _, lines = ChainCut(1.0)._parts(M)
+    lines = ChainCut(1.0).bind(M).layers
     assert [type(layer) for layer in lines] == [Lines, Lines]
-    _, pairs = GraphCut([(0, 1), (1, 2), (2, 3)])._parts(M)
+    pairs = GraphCut([(0, 1), (1, 2), (2, 3)]).bind(M).layers
     assert len(pairs) == 2  # a path needs two colours
     assert all(isinstance(layer, Matching) for layer in pairs)
     assert pairs[1].support is not None
     assert pairs[1].support.sum() == 10  # the middle edge of the path alone
     cubes = np.ones((3, 3)) - np.eye(3)
-    _, squares = GraphCut(cubes, cubes, neighbors="both")._parts(np.ones((3, 3)))
+    squares = GraphCut(cubes, cubes, neighbors="both").bind(np.ones((3, 3))).layers
     assert len(squares) == 9  # three colours on each side
 
 

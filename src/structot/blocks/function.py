@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from structot._parallel import over_blocks
 from structot.blocks import kernels, layout, reference
 from structot.concave import Concave, ConcaveTable, pack_table
 from structot.concave.base import STEP
-from structot.submodular.base import FAR, METRICS, Minimizer, Submodular
+from structot.submodular.base import FAR, METRICS, Kind, Minimizer, Submodular
 
 Array = np.ndarray
 
@@ -69,6 +70,7 @@ class Blocks(Submodular):
         Scales per block, in the same order.
     """
 
+    kind: ClassVar[Kind] = "blocks"
     monotone = True
 
     def __init__(
@@ -328,26 +330,20 @@ class Blocks(Submodular):
         twin.totals = np.add.reduceat(twin.w, self.start[:-1])
         return twin
 
-    def with_metric(self, d: Array) -> Blocks:
-        """The same coverage function with the metric d (n, m); for coverage functions only.
-
-        Coverage depends on which blocks are touched and not on weights, so that any weights may
-        stand inside g, and with them any metric keeps the one-sort prox.
-        """
-        if not self.is_coverage:
-            raise ValueError("only a coverage function has a fast prox in any metric.")
-        twin = copy.copy(self)
-        twin.w = self.gather(as_matrix("d", d, self.shape))
-        if not ((twin.w > 0) & (twin.w < np.inf)).all():
-            raise ValueError("d must be positive and finite on every allowed pair.")
-        twin.totals = np.add.reduceat(twin.w, self.start[:-1])
-        return twin
-
     @property
     def is_modular(self) -> bool:
         """Whether every block is linear: by its function, or because it has one edge only."""
         several = (np.diff(self.start) > 1) & (self.table.outer > 0)
         return all(self.table.functions[b].is_linear for b in np.flatnonzero(several))
+
+    @property
+    def modular_cost(self) -> Array | None:
+        return self.cost_of_edges(self.single_edges()) if self.is_modular else None
+
+    @property
+    def entropy_weights(self) -> Array | float:
+        """The ground cost divided by its mean; coverage has no use for costs."""
+        return 1.0 if self.is_coverage else self.metric / self.mean_weight
 
     @property
     def is_coverage(self) -> bool:

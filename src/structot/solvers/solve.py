@@ -17,9 +17,8 @@ from structot.problem import Problem
 from structot.result import Result
 from structot.solvers._loop import Limits, State, run
 from structot.solvers.base import Solver
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.structures.base import Structure
-from structot.structures.convex import has_convex
 
 # Method name -> (module, class). A module is imported when its method is first used.
 _SOLVERS = {
@@ -224,12 +223,12 @@ def _choose(method: str | Solver, problem: Problem) -> list[Solver]:
 
 def _automatic(problem: Problem) -> list[Solver]:
     """The fastest method that is sure to work, then those that go on where it gives up."""
-    if has_convex(problem.layers):
+    if problem.function.is_convex:
         return [make_solver("mirror_descent")]
     if problem.reg > 0:
         return [make_solver("entropic")]
     program = replace(make_solver("linear_program"), rounds=_ROUNDS)  # type: ignore[type-var]
-    if problem.modular_cost is not None:
+    if problem.function.modular_cost is not None:
         return [make_solver("exact"), *([program] if problem.M.size <= _SMALL else [])]
     newton, splitting = make_solver("newton"), make_solver("splitting")
     first = newton if newton.refusal(problem) is None else splitting

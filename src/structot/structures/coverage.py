@@ -12,7 +12,7 @@ from structot.structures._grouping import Grouping
 from structot.structures._layers import block_layers, block_totals
 from structot.structures.base import Structure
 from structot.structures.groups import UNITS
-from structot.submodular.base import Submodular
+from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
@@ -73,7 +73,7 @@ class Coverage(Structure):
         """
         return SetCoverage(masks, weights)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         rows = Grouping.of("source_groups", self.source, M.shape[0])
         cols = Grouping.of("target_groups", self.target, M.shape[1])
         shape = (rows.count, cols.count)
@@ -88,7 +88,8 @@ class Coverage(Structure):
         # Coverage ignores costs: any weights serve inside the step, and 1 is the plain metric.
         uniform = np.where(np.isfinite(M), 1.0, np.inf)
         ones = np.ones(shape)
-        return None, block_layers(uniform, rows, cols, Step(), outer=price, inner=ones)
+        layers = block_layers(uniform, rows, cols, Step(), outer=price, inner=ones)
+        return BoundCost.of(None, layers)
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", {show(self.target)}"
@@ -115,7 +116,7 @@ class SetCoverage(Structure):
                 "pass one per set, or one number."
             )
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         if self.masks.shape[1:] != M.shape:
             raise ValueError(
                 f"the masks of Coverage.of_sets have shape {self.masks.shape[1:]}, but M has "
@@ -127,7 +128,7 @@ class SetCoverage(Structure):
         # An empty set is never touched; a pair in no set is a group by itself, at no price.
         price = price[self.masks.any(axis=(1, 2))]
         price = np.append(price, np.zeros(sets.count - price.size))
-        return None, [
+        layers = [
             Blocks.of_labels(
                 uniform,
                 layer.number.reshape(M.shape),
@@ -137,6 +138,7 @@ class SetCoverage(Structure):
             )
             for layer in sets.layers
         ]
+        return BoundCost.of(None, layers)
 
     def __repr__(self) -> str:
         weights = f"{self.weights:g}" if self.weights.ndim == 0 else f"<{self.weights.size}>"

@@ -239,8 +239,8 @@ class BlocksDual(SmoothDual):
     """One layer of disjoint blocks and perhaps a linear part, in block order."""
 
     def __init__(self, problem: Problem) -> None:
-        (layer,) = problem.layers
-        assert isinstance(layer, Blocks)
+        layer = problem.blocks
+        assert layer is not None
         self.layer = layer
         self.uniform = is_uniform(layer)
         self.unit = 1.0 if self.uniform else layer.mean_weight
@@ -401,8 +401,8 @@ def smooth_dual(problem: Problem) -> SmoothDual:
     """The dual function of a problem that `Entropic` has nothing against."""
     if not problem.layers:
         return PlainDual(problem)
-    (layer,) = problem.layers
-    assert isinstance(layer, Blocks)
+    layer = problem.blocks
+    assert layer is not None
     fast = layer.is_coverage and is_uniform(layer)
     return CoverageDual(problem) if fast else BlocksDual(problem)
 

@@ -68,8 +68,8 @@ class ProximalDual:
     """φ around a plan, for one layer of blocks plus a linear part. Holds the last X and pools."""
 
     def __init__(self, problem: Problem) -> None:
-        (layer,) = problem.layers
-        assert isinstance(layer, Blocks)
+        layer = problem.blocks
+        assert layer is not None
         # Tiny costs spoil the conditioning of H. The iteration may see them raised a little, since
         # plan and bound are certified with the true ones.
         self.true_layer = layer
