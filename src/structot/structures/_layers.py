@@ -35,7 +35,7 @@ def block_layers(
     for row, col, block in _pairs(rows, cols):
         g = concave if isinstance(concave, Concave) else concave[block].ravel().tolist()
         scales = (outer[block].ravel(), inner[block].ravel())
-        layers.append(Blocks(weights, row.number, col.number, g, *scales))
+        layers.append(Blocks.of_groups(weights, row.number, col.number, g, *scales))
     return layers
 
 

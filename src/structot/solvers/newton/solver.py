@@ -15,7 +15,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
-from structot.blocks.function import Pools
+from structot.blocks.pools import Pools
 from structot.certificate import Dual, relative_gap
 from structot.problem import Problem
 from structot.solvers._loop import Step
