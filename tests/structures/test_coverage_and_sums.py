@@ -91,10 +91,10 @@ def test_weights_belong_to_groups_in_sorted_order() -> None:
             lambda: Coverage([0, 1], [0, 0], np.ones((3, 1))).bind(np.ones((2, 2))),
             r"weights has shape \(3, 1\), but there are 2 source and 1 target groups",
         ),
-        (lambda: Coverage([0]).bind(np.ones((2, 2))), "source_groups has 1 labels.*2 points"),
+        (lambda: Coverage([0]).bind(np.ones((2, 2))), "source has 1 labels.*2 points"),
         (
             lambda: Coverage(None, [0, 1, 2]).bind(np.ones((2, 2))),
-            "target_groups has 3 labels.*2 points",
+            "target has 3 labels.*2 points",
         ),
     ],
 )
@@ -209,3 +209,10 @@ def test_repr() -> None:
     assert repr(structure) == ("Modular() + 0.5 * Coverage(['a', 'b'], weights=0.1, units='block')")
     assert repr(Modular(np.ones((2, 3)))) == "Modular(<cost (2, 3)>)"
     assert repr(Coverage([0], [1], np.ones((1, 1)))) == "Coverage([0], [1], weights=<(1, 1)>)"
+
+
+def test_sum_adds_structures() -> None:
+    a, b = Modular(), Groups(ROWS, COLS)
+    assert repr(sum([a, b])) == repr(a + b)
+    with pytest.raises(TypeError):
+        1 + a

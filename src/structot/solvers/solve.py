@@ -137,8 +137,20 @@ def solve(
     deadline.reserve(needed if seconds is None else min(needed, _LARGEST_RESERVE * seconds))
     start = Start.of(init, problem)
     result = run(problem, solvers, start, limits, deadline, callback, progress)
-    _warn(result, limits, _checks.advice_on_costs(problem.M))
+    _warn(result, limits, _advice(problem))
     return result
+
+
+def _advice(problem: Problem) -> str:
+    """What the user may have meant otherwise."""
+    M, advice = problem.M, [_checks.advice_on_costs(problem.M)]
+    finite = M[np.isfinite(M)]
+    if not problem.structure.uses_cost and np.ptp(finite) > 0:
+        advice.append(
+            f"{type(problem.structure).__name__} does not look at M; pass sot.Modular() + it "
+            "for the ground cost plus the structure."
+        )
+    return " ".join(filter(None, advice))
 
 
 def _warn(result: Result, limits: Limits, advice: str) -> None:

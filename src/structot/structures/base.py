@@ -19,6 +19,9 @@ class Structure(ABC):
     Structures add (``A + B``) and scale (``2.0 * A``).
     """
 
+    # Whether the ground cost M is part of F. Where it is not, add it: ``Modular() + structure``.
+    uses_cost: bool = True
+
     def bind(self, M: object, a: object | None = None, b: object | None = None) -> BoundCost:
         """The cost over the pairs of this cost matrix; a structure may depend on the weights too.
 
@@ -41,6 +44,10 @@ class Structure(ABC):
         if not isinstance(other, Structure):
             return NotImplemented
         return Combination(((1.0, self), (1.0, other)))
+
+    def __radd__(self, other: object) -> Structure:
+        # What `sum` begins with.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, factor: object) -> Structure:
         if isinstance(factor, Structure) or not np.isscalar(factor):
@@ -68,6 +75,7 @@ class Combination(Structure):
             inside = term.terms if isinstance(term, Combination) else ((1.0, term),)
             flat.extend((factor * f, t) for f, t in inside)
         self.terms = tuple(flat)
+        self.uses_cost = any(term.uses_cost for _, term in self.terms)
 
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         linear: Array | None = None

@@ -22,8 +22,8 @@ class Coverage(Structure):
 
     Parameters
     ----------
-    source_groups, target_groups
-        As `source` and `target` of `Groups`.
+    source, target
+        As in `Groups`.
     weights
         The price c: one number, or an array (source groups, target groups) in sorted order of the
         labels or as listed, points on their own last.
@@ -40,15 +40,16 @@ class Coverage(Structure):
 
     def __init__(
         self,
-        source_groups: object | None,
-        target_groups: object | None = None,
+        source: object | None,
+        target: object | None = None,
         weights: object = 1.0,
         *,
         units: str = "cost",
     ) -> None:
-        self.source, self.target = source_groups, target_groups
+        self.source, self.target = source, target
         self.weights = _prices(weights, 2, "an array (source groups, target groups)")
         self.units = one_of("units", units, UNITS)
+        self.uses_cost = self.units == "block"
 
     @staticmethod
     def of_sets(masks: object, weights: object = 1.0) -> Structure:
@@ -74,8 +75,8 @@ class Coverage(Structure):
         return SetCoverage(masks, weights)
 
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        rows = Grouping.of("source_groups", self.source, M.shape[0])
-        cols = Grouping.of("target_groups", self.target, M.shape[1])
+        rows = Grouping.of("source", self.source, M.shape[0])
+        cols = Grouping.of("target", self.target, M.shape[1])
         shape = (rows.count, cols.count)
         if self.weights.ndim == 2 and self.weights.shape != shape:
             raise ValueError(
@@ -100,6 +101,8 @@ class Coverage(Structure):
 
 class SetCoverage(Structure):
     """Coverage of any sets of pairs. Written as ``Coverage.of_sets(masks, weights)``."""
+
+    uses_cost = False
 
     def __init__(self, masks: object, weights: object = 1.0) -> None:
         sets = np.asarray(masks)

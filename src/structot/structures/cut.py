@@ -47,6 +47,8 @@ class ChainCut(Structure):
     1.5
     """
 
+    uses_cost = False
+
     def __init__(self, weight: float = 1.0, *, along: str = "both") -> None:
         self.weight = nonnegative("weight", weight)
         self.along = one_of("along", along, ALONG)
@@ -94,6 +96,8 @@ class GraphCut(Structure):
     >>> F.extension(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     2.0
     """
+
+    uses_cost = False
 
     def __init__(
         self,

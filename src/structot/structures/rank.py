@@ -21,6 +21,8 @@ Array = np.ndarray
 class _Featured(Structure):
     """Features of both sides, checked."""
 
+    uses_cost = False
+
     def __init__(self, source_features: object | None, target_features: object | None) -> None:
         if source_features is None and target_features is None:
             raise ValueError(
