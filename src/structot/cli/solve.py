@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.table import Table
 
 from structot import _checks, concave
-from structot._files import refuse_existing
+from structot._files import json_text, refuse_existing
 from structot.cli._common import DONE, NO_GAP, Debug, Force, console
 from structot.cli._tables import read_labels, read_matrix, read_weights
 from structot.result import Result
@@ -133,9 +132,7 @@ def _show(result: Result, tol: float, out: Path | None, as_json: bool) -> None:
         "out": None if out is None else str(out),
     }
     if as_json:
-        from structot.experiments._records import plain
-
-        typer.echo(json.dumps(plain(fields), indent=1, ensure_ascii=False))
+        typer.echo(json_text(fields), nl=False)
         return
     grid = Table.grid(padding=(0, 2))
     n, m = result.plan.shape
