@@ -40,10 +40,10 @@ def photograph(name: str, step: int = 1) -> np.ndarray:
 
 def compute(source: str, target: str, step: int, n_samples: int, **options: Any) -> dict[str, Any]:
     """One recoloured photograph and the two measures, in the regions of the source."""
-    from structot.image import color_transfer, sharpness, spread
+    from structot.image import ColorTransfer, sharpness, spread
 
     images = photograph(source, step), photograph(target, step)
-    answer = color_transfer(
+    answer = ColorTransfer.of(
         *images, n_samples=n_samples, tol=TOL, time_limit=120.0, random_state=0, **options
     )
     return {
