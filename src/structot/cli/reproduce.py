@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from structot import experiments
-from structot._report import write_html
 from structot.cli._common import (
     BAD_INPUT,
     DONE,
@@ -20,6 +19,7 @@ from structot.cli._common import (
     console,
     report_error,
 )
+from structot.experiments.page import write_html
 
 __all__ = ["reproduce", "run_experiments"]
 
