@@ -56,7 +56,7 @@ def reproduce(
 
     - `structot reproduce digits --data ~/data --seeds 20 --jobs 2 --out runs`
     """
-    wanted = list(experiments.available()) if "all" in names else list(dict.fromkeys(names))
+    wanted = list(experiments.NAMES) if "all" in names else list(dict.fromkeys(names))
     for name in wanted:
         experiments.get(name)  # an unknown name is refused before anything runs
     settings = experiments.Settings(data=data, seeds=seeds, jobs=jobs, quick=quick)

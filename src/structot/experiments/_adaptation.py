@@ -14,6 +14,7 @@ domain          a named set of images in two parts, "train" to draw from and "te
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import warnings
 from collections.abc import Callable, Iterable
@@ -22,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.experiments._runner import Records, Task
 
-Array = np.ndarray
 Parameters = dict[str, Any]
 
 SAMPLE = 100  # points per domain
@@ -85,10 +86,7 @@ class Method:
 
 def _grid(**values: Iterable[Any]) -> tuple[Parameters, ...]:
     """Every combination of the values."""
-    combinations: list[Parameters] = [{}]
-    for name, options in values.items():
-        combinations = [{**old, name: option} for old in combinations for option in options]
-    return tuple(combinations)
+    return tuple(dict(zip(values, point)) for point in itertools.product(*values.values()))
 
 
 def _emd() -> Any:
@@ -351,9 +349,8 @@ class Comparison:
     def _task(
         self, setting: Setting, method: str, grid: list[Parameters], seed: int, tuning: bool
     ) -> Task:
-        keep = (
-            not tuning and seed == 0 and setting.name == self.figures and (method in FIGURE_METHODS)
-        )
+        drawn = setting.name == self.figures and method in FIGURE_METHODS
+        keep = drawn and seed == 0 and not tuning
         text = json.dumps([SAMPLE, HELD_OUT, keep, grid], sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         stage = "tune" if tuning else "report"

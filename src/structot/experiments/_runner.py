@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from structot._files import json_text, whole_file, write_text
 from structot._progress import Progress, progress_bar
@@ -83,23 +83,27 @@ class Report:
 
     results: dict[str, Any]
     markdown: str
-    figures: dict[str, Callable[[], Figure]]
+    figures: Mapping[str, Callable[[], Figure]]
 
 
-class Experiment(Protocol):
-    """A module's ``EXPERIMENT``. ``needs`` names the data sets without which it cannot run."""
+@dataclass(frozen=True)
+class Experiment:
+    """What is computed and what is made of it.
+
+    Parameters
+    ----------
+    name, title
+        For folders and for readers.
+    tasks
+        The tasks known so far; asked again, with their records, until nothing new appears.
+    report
+        Numbers, words and pictures of finished tasks.
+    """
 
     name: str
     title: str
-    needs: tuple[str, ...]
-
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """The tasks known so far; asked again, with their records, until nothing new appears."""
-        ...
-
-    def report(self, settings: Settings, done: Records) -> Report:
-        """Numbers, words and pictures of finished tasks."""
-        ...
+    tasks: Callable[[Settings, Records], list[Task]]
+    report: Callable[[Settings, Records], Report]
 
 
 def run(

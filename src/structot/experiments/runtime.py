@@ -13,7 +13,7 @@ import numpy as np
 
 from structot.concave import ThresholdSqrt
 from structot.datasets.synthetic import clusters
-from structot.experiments._runner import Records, Report, Settings, Task
+from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 from structot.experiments._tables import certificate, table
 from structot.result import Result
 from structot.solvers.solve import solve
@@ -74,52 +74,45 @@ def _key(method: str, n: int, seed: int, plan: _Plan) -> str:
     return f"{method}-n{n}-gap{plan.tol:g}-limit{plan.limit:g}-{seed}"
 
 
-@dataclass(frozen=True)
-class Runtime:
-    """Who reaches the gap at which size, and when."""
+def tasks(settings: Settings, done: Records) -> list[Task]:
+    """One size after the other: who missed the gap for every draw is not asked for more."""
+    plan = _plan(settings)
+    tasks = []
+    for method in METHODS:
+        for n in plan.sizes:
+            keys = [_key(method, n, seed, plan) for seed in range(plan.seeds)]
+            tasks += [
+                Task(key, compute, _arguments(method, n, seed, plan))
+                for seed, key in enumerate(keys)
+            ]
+            if not any(done[key]["converged"] for key in keys if key in done):
+                break
+    return tasks
 
-    name: str = "runtime"
-    title: str = "Time to a fixed certified gap against problem size (Figure 1, right)"
-    needs: tuple[str, ...] = ()
 
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """One size after the other: who missed the gap for every draw is not asked for more."""
-        plan = _plan(settings)
-        tasks = []
-        for method in METHODS:
-            for n in plan.sizes:
-                keys = [_key(method, n, seed, plan) for seed in range(plan.seeds)]
-                tasks += [
-                    Task(key, compute, _arguments(method, n, seed, plan))
-                    for seed, key in enumerate(keys)
-                ]
-                if not any(done[key]["converged"] for key in keys if key in done):
-                    break
-        return tasks
-
-    def report(self, settings: Settings, done: Records) -> Report:
-        """Median seconds by method and size; None where the gap was not reached by most."""
-        plan = _plan(settings)
-        seconds: dict[str, list[float | None]] = {}
-        for method in METHODS:
-            seconds[method] = [_median(done, method, n, plan) for n in plan.sizes]
-        rows = [
-            [METHODS[method], *("–" if s is None else s for s in times)]
-            for method, times in seconds.items()
-        ]
-        text = (
-            f"Median seconds (draws: {plan.seeds}) to a certified gap of {plan.tol:g}, 3 "
-            f"classes, α = {ALPHA:g}. A dash: not reached within {plan.limit:g} s for most draws; "
-            "after a size where no draw reached it larger ones were not tried.\n\n"
-            + table(["method", *(f"n = {n}" for n in plan.sizes)], rows)
-        )
-        results = {"sizes": list(plan.sizes), "tol": plan.tol, "time_limit": plan.limit}
-        results |= {"seeds": plan.seeds, "seconds": seconds, "gaps_by_task": _gaps(done)}
-        figures = {
-            "runtime": lambda: draw_times(results),
-            "convergence": lambda: draw_convergence(done, plan),
-        }
-        return Report(results, text, figures)
+def report(settings: Settings, done: Records) -> Report:
+    """Median seconds by method and size; None where the gap was not reached by most."""
+    plan = _plan(settings)
+    seconds: dict[str, list[float | None]] = {}
+    for method in METHODS:
+        seconds[method] = [_median(done, method, n, plan) for n in plan.sizes]
+    rows = [
+        [METHODS[method], *("–" if s is None else s for s in times)]
+        for method, times in seconds.items()
+    ]
+    text = (
+        f"Median seconds (draws: {plan.seeds}) to a certified gap of {plan.tol:g}, 3 "
+        f"classes, α = {ALPHA:g}. A dash: not reached within {plan.limit:g} s for most draws; "
+        "after a size where no draw reached it larger ones were not tried.\n\n"
+        + table(["method", *(f"n = {n}" for n in plan.sizes)], rows)
+    )
+    results = {"sizes": list(plan.sizes), "tol": plan.tol, "time_limit": plan.limit}
+    results |= {"seeds": plan.seeds, "seconds": seconds, "gaps_by_task": _gaps(done)}
+    figures = {
+        "runtime": lambda: draw_times(results),
+        "convergence": lambda: draw_convergence(done, plan),
+    }
+    return Report(results, text, figures)
 
 
 def _arguments(method: str, n: int, seed: int, plan: _Plan) -> dict[str, Any]:
@@ -192,4 +185,6 @@ def draw_convergence(done: Records, plan: _Plan) -> Figure:
     return figure
 
 
-EXPERIMENT = Runtime()
+EXPERIMENT = Experiment(
+    "runtime", "Time to a fixed certified gap against problem size (Figure 1, right)", tasks, report
+)
