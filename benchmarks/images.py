@@ -43,12 +43,12 @@ def color_transfer(quick: bool) -> list[Row]:
 
 
 def _seconds(case: str, source: str, target: str, pixels: int) -> list[Row]:
-    from structot.image import color_transfer as transfer
+    from structot.image import ColorTransfer
 
     _run(source, target, 10_000)  # compilation and imports are over before the clock starts
     images = _photograph(source, pixels), _photograph(target, pixels)
     start, worked = time.perf_counter(), time.process_time()
-    answer = quietly(lambda: transfer(*images, tol=TOL))
+    answer = quietly(lambda: ColorTransfer.of(*images, tol=TOL))
     seconds, processor = time.perf_counter() - start, time.process_time() - worked
     say(f"    {seconds:.1f} s, of processors {processor:.1f} s")
     return [
@@ -71,9 +71,9 @@ def _seconds(case: str, source: str, target: str, pixels: int) -> list[Row]:
 
 
 def _run(source: str, target: str, pixels: int) -> None:
-    from structot.image import color_transfer as transfer
+    from structot.image import ColorTransfer
 
-    transfer(_photograph(source, pixels), _photograph(target, pixels), tol=TOL)
+    ColorTransfer.of(_photograph(source, pixels), _photograph(target, pixels), tol=TOL)
 
 
 def _photograph(name: str, pixels: int) -> np.ndarray:

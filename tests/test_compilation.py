@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from structot import _compilation
+from structot import _compilation, _warmup
 from structot._compilation import Stopwatch
 
 numba = pytest.importorskip("numba")
@@ -308,7 +308,7 @@ def called_by(function) -> set[str]:
 @needs_compilation
 def test_warmup_leaves_no_kernel_out(heard) -> None:
     reports = []
-    found = _compilation.warmup(lambda *report: reports.append(report))
+    found = _warmup.warmup(lambda *report: reports.append(report))
     names, done, totals = zip(*reports, strict=True)
     assert done == tuple(range(len(reports)))
     assert set(totals) == {len(reports) - 1}
@@ -318,7 +318,7 @@ def test_warmup_leaves_no_kernel_out(heard) -> None:
     assert os.path.isdir(found.folder)
     assert heard.messages == []
 
-    kernels = {name_of(f): f for f in _compilation.kernels()}
+    kernels = {name_of(f): f for f in _warmup.kernels()}
     ready = {name for name, f in kernels.items() if f.signatures}
     # A kernel that came from the disk holds the ones it calls, which are not loaded themselves.
     while more := set().union(*(called_by(kernels[name]) for name in ready)) - ready:
@@ -335,13 +335,14 @@ import structot
 assert "numba" not in sys.modules
 from structot import _compilation
 assert "numba" not in sys.modules
-print(_compilation.warmup().compiling)
+from structot import _warmup
+print(_warmup.warmup().compiling)
 """
 
 
 @needs_compilation
 def test_a_later_process_compiles_nothing_and_needs_no_extras() -> None:
-    _compilation.warmup()
+    _warmup.warmup()
     answer = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
     )

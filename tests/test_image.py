@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from structot import image as sot_image
-from structot.image import color_transfer, sharpness, spread, transfer_colors
+from structot.image import ColorTransfer, sharpness, spread, transfer_colors
 
 skimage_data = pytest.importorskip("skimage.data")
 
@@ -63,7 +63,7 @@ def test_at_threshold_zero_a_region_moves_as_one():
 def test_the_answer_is_certified_and_repeatable():
     source, target = skimage_data.astronaut()[::8, ::8], skimage_data.coffee()[::8, ::8]
     options = {"alpha": 0.3, "n_samples": 80, "random_state": 3}
-    first, second = (color_transfer(source, target, **options) for _ in range(2))
+    first, second = (ColorTransfer.of(source, target, **options) for _ in range(2))
     assert first.result.gap <= 5e-2
     np.testing.assert_array_equal(first.image, second.image)
     other = transfer_colors(source, target, **{**options, "random_state": 4})
@@ -138,7 +138,7 @@ def test_regions_do_not_depend_on_resolution(segments):
     picture = skimage_data.astronaut()[::4, ::4]
     larger = np.repeat(np.repeat(picture, 2, axis=0), 2, axis=1)
     counts = [
-        color_transfer(p, p, method="emd", n_samples=100, segments=segments).source_segments.max()
+        ColorTransfer.of(p, p, method="emd", n_samples=100, segments=segments).source_segments.max()
         for p in (picture, larger)
     ]
     assert 0.5 < counts[1] / counts[0] < 2
@@ -222,7 +222,7 @@ def test_structure_is_more_uniform_than_emd_and_sharper_than_entropy(source, tar
     """The paper's Figure 2 as two numbers, in the regions of the source."""
     images = [getattr(skimage_data, name)()[::3, ::3] for name in (source, target)]
     answers = {
-        method: color_transfer(*images, alpha=0.3, n_samples=250, method=method)
+        method: ColorTransfer.of(*images, alpha=0.3, n_samples=250, method=method)
         for method in ("auto", "emd", "entropic")
     }
     regions = answers["auto"].source_segments

@@ -17,7 +17,7 @@ import pytest
 import structot
 
 HEAVY = ("numba", "ot", "torch", "sklearn", "matplotlib", "pandas")
-OPTIONAL = ("matplotlib", "skimage", "sklearn", "joblib", "typer", "rich", "torch")
+OPTIONAL = ("matplotlib", "skimage", "sklearn", "joblib", "typer", "rich", "markdown_it", "torch")
 
 
 def _modules() -> list[str]:

@@ -23,7 +23,7 @@ needs_compilation = pytest.mark.skipif(not compiled, reason="large problems need
 @pytest.fixture
 def four_threads(monkeypatch: pytest.MonkeyPatch):
     """As if the machine had four cores, with a pool of its own."""
-    monkeypatch.setattr(_parallel, "n_threads", lambda: 4)
+    monkeypatch.setattr(_parallel, "get_num_threads", lambda: 4)
     monkeypatch.setattr(_parallel, "_pool", None)
     yield
     if _parallel._pool is not None:
@@ -99,7 +99,8 @@ def test_one_pool_for_all_callers(four_threads) -> None:
 
     def ask() -> None:
         barrier.wait()
-        pools.append(_parallel._executor())
+        _parallel.in_turns(1_000_000, lambda turn, turns: None)
+        pools.append(_parallel._pool)
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
@@ -110,7 +111,7 @@ def test_one_pool_for_all_callers(four_threads) -> None:
 
 
 def test_number_of_threads() -> None:
-    assert 1 <= _parallel.n_threads() <= (os.cpu_count() or 1)
+    assert 1 <= _parallel.get_num_threads() <= (os.cpu_count() or 1)
 
 
 # ---------------------------------------------------------------------------------- real kernels
@@ -121,7 +122,7 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, four_threa
     F, v = large_problem()
     shared = F.prox_edges(v, 30.0, 0.0).X
     vertex = F.greedy_edges(v)
-    monkeypatch.setattr(_parallel, "n_threads", lambda: 1)
+    monkeypatch.setattr(_parallel, "get_num_threads", lambda: 1)
     assert np.array_equal(F.prox_edges(v, 30.0, 0.0).X, shared)
     assert (F.greedy_edges(v) == vertex).all()
     assert shared.any()

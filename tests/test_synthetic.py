@@ -57,13 +57,13 @@ def test_moons_without_noise_lie_on_their_circles():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: clusters(0), "n is 0"),
+        (lambda: clusters(0), "n must be .* got 0"),
         (lambda: clusters(5, 2, 3), "n_target_classes is 3"),
-        (lambda: clusters(5, n_classes=0), "n_classes is 0"),
-        (lambda: clusters(5, dimension=1), "dimension is 1"),
-        (lambda: clusters(5, spread=-1.0), "spread is -1"),
-        (lambda: clusters(5, separation=float("nan")), "separation is nan"),
-        (lambda: two_moons(5, noise=-0.1), "noise is -0.1"),
+        (lambda: clusters(5, n_classes=0), "n_classes must be .* got 0"),
+        (lambda: clusters(5, dimension=1), "dimension must be .* got 1"),
+        (lambda: clusters(5, spread=-1.0), "spread must be .* got -1"),
+        (lambda: clusters(5, separation=float("nan")), "separation is NaN"),
+        (lambda: two_moons(5, noise=-0.1), "noise must be .* got -0.1"),
     ],
 )
 def test_bad_input_names_the_argument(call, name):

@@ -126,6 +126,19 @@ def as_matrix(name: str, value: object, shape: tuple[int, int]) -> Array:
     return matrix
 
 
+def as_points(name: str, value: Any) -> Array:
+    """Finite points (n, features), at least one."""
+    if np.ndim(value) == 1 and np.size(value):
+        raise ValueError(
+            f"{name} must have shape (points, features); got shape {np.shape(value)}. "
+            f"For points on a line pass {name}[:, None]."
+        )
+    points = as_array(name, value, 2)
+    if points.size == 0 or not np.isfinite(points).all():
+        raise ValueError(f"{name} must hold finite points, at least one; remove or fill NaN rows.")
+    return points
+
+
 def as_mask(name: str, value: object, shape: tuple[int, int]) -> Array:
     """Boolean array of exactly this shape: a set of pairs."""
     mask = np.asarray(value)

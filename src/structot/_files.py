@@ -1,13 +1,18 @@
-"""Files that are either whole or not there: written aside, then renamed."""
+"""Files that are either whole or not there: written aside, then renamed; and strict JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-__all__ = ["refuse_existing", "whole_file", "write_text"]
+import numpy as np
+
+__all__ = ["json_text", "refuse_existing", "whole_file", "write_text"]
 
 
 @contextmanager
@@ -39,6 +44,29 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     with whole_file(path) as aside:
         aside.write_text(text, encoding="utf-8")
+
+
+def json_text(value: Any) -> str:
+    """Strict JSON: arrays as lists, NumPy numbers as numbers, NaN and infinity as null.
+
+    Examples
+    --------
+    >>> json_text([np.inf, np.int64(1)]).split()
+    ['[', 'null,', '1', ']']
+    """
+    return json.dumps(_plain(value), indent=1, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def refuse_existing(path: Path | None, force: bool) -> None:

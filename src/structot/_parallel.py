@@ -64,11 +64,6 @@ def set_num_threads(n: int | None) -> None:
 
 def get_num_threads() -> int:
     """How many threads share the work of one call; see `set_num_threads`."""
-    return n_threads()
-
-
-def n_threads() -> int:
-    """How many threads share the blocks."""
     if _chosen is not None:
         return _chosen
     asked = _asked_by_environment()
@@ -97,25 +92,15 @@ def _asked_by_environment() -> int | None:
     return number
 
 
-def _executor() -> ThreadPoolExecutor:
-    with _lock:
-        return _current_pool()
-
-
-def _current_pool() -> ThreadPoolExecutor:
-    """The pool, made if there is none; the caller holds the lock."""
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="structot")
-    return _pool
-
-
 def _in_pool(work: Callable[[Any], object], parts: Iterable[Any]) -> list:
-    """What ``work`` returns for all parts, in their order."""
+    """What ``work`` returns for all parts, in their order; makes the pool if there is none."""
+    global _pool
     # `map` hands over every part before it returns. Done under the lock, so that the pool is not
     # closed by `set_num_threads` in between.
     with _lock:
-        answers = _current_pool().map(work, parts)
+        if _pool is None:
+            _pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="structot")
+        answers = _pool.map(work, parts)
     return list(answers)
 
 
@@ -186,7 +171,7 @@ def over_blocks(start: np.ndarray, work: Callable[[int, int], object]) -> list:
     Returns the results in block order, so that sums over them do not depend on timing.
     """
     blocks, edges = start.size - 1, int(start[-1])
-    threads = n_threads()
+    threads = get_num_threads()
     if threads == 1 or blocks == 1 or edges < _SERIAL_BELOW:
         return [work(0, blocks)]
     cuts = np.searchsorted(start, np.linspace(0, edges, threads + 1)[1:-1])
@@ -197,7 +182,7 @@ def over_blocks(start: np.ndarray, work: Callable[[int, int], object]) -> list:
 
 def in_turns(edges: int, work: Callable[[int, int], object]) -> None:
     """Call ``work(turn, turns)`` for every turn at the same time; once if there is little to do."""
-    turns = 1 if edges < _SERIAL_BELOW else n_threads()
+    turns = 1 if edges < _SERIAL_BELOW else get_num_threads()
     if turns == 1:
         work(0, 1)
     else:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Pixels", "pixel_labels"]
+from structot._typing import Array
 
-Array = np.ndarray
+__all__ = ["Pixels", "pixel_labels"]
 
 _DEPTH = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from structot import _checks
+from structot._typing import Array
 
 __all__ = ["clusters", "neighborhoods", "ngrams", "superpixels"]
-
-Array = np.ndarray
 
 METHODS = ("felzenszwalb", "slic")
 # Trials to make Felzenszwalb's method give about as many segments as asked for.
@@ -78,7 +77,7 @@ def neighborhoods(X: object, k: int) -> list[Array]:
     """
     from scipy.spatial import cKDTree
 
-    points = _points(X)
+    points = _checks.as_points("X", X)
     k = min(_checks.count("k", k, least=0), len(points) - 1)
     tree = cKDTree(points)
     reach = tree.query(points, k=[k + 1])[0][:, 0]
@@ -182,7 +181,7 @@ def clusters(X: object, k: int, *, linkage: str = "ward") -> Array:
     >>> clusters([[0.0], [9.0], [0.1], [9.2]], 2).tolist()
     [0, 1, 0, 1]
     """
-    points = _points(X)
+    points = _checks.as_points("X", X)
     k = _checks.count("k", k)
     linkage = _checks.one_of("linkage", linkage, ("ward", "complete", "average", "single"))
     if k > len(points):
@@ -196,13 +195,6 @@ def clusters(X: object, k: int, *, linkage: str = "ward") -> Array:
             'clusters needs scikit-learn; install it with pip install "structot[ml]".'
         ) from None
     return _renumbered(AgglomerativeClustering(n_clusters=k, linkage=linkage).fit_predict(points))
-
-
-def _points(X: object) -> Array:
-    points = _checks.as_array("X", X, 2)
-    if points.size == 0 or not np.isfinite(points).all():
-        raise ValueError("X must hold finite points, at least one; remove or fill NaN rows.")
-    return points
 
 
 def _image(image: object) -> Array:

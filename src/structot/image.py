@@ -19,14 +19,14 @@ import numpy as np
 
 from structot import _checks
 from structot._pixels import Pixels, pixel_labels
+from structot._typing import Array, Seed
 from structot.concave import ThresholdSqrt
+from structot.groups import superpixels
 from structot.result import Result
 from structot.solvers.solve import METHODS, solve
 from structot.structures.groups import Groups
 
-__all__ = ["ColorTransfer", "color_transfer", "sharpness", "spread", "transfer_colors"]
-
-Array = np.ndarray
+__all__ = ["ColorTransfer", "sharpness", "spread", "transfer_colors"]
 
 PLAIN_METHODS = ("emd", "entropic")  # without structure, for comparison
 SPACES = ("rgb", "lab")
@@ -36,6 +36,37 @@ _SEGMENTED_PIXELS = 300_000  # regions of a larger image are found on a reduced 
 _NEIGHBOURS = 4  # samples whose displacements a pixel averages
 _SMOOTHING = 0.01  # g beyond its threshold, in block units: nearly flat, yet increasing
 _CHUNK = 200_000  # pixels mapped at a time
+
+
+def transfer_colors(source: Any, target: Any, *, alpha: float = 0.3, **options: Any) -> Array:
+    """The source image in the colours of the target image.
+
+    Parameters
+    ----------
+    source, target
+        Images (height, width), (height, width, 1 to 4): grey, grey and alpha, RGB, RGB and alpha;
+        8 or 16 bit or floats from 0 to 1; of any two sizes. Grey images count as RGB. Transparent
+        pixels are not sampled, the alpha channel of the source is kept.
+    alpha
+        Share of a block's total cost up to which it costs the full price. At 0 the colours of a
+        region move as one, at 1 the plan is that of plain transport.
+    **options
+        As in `ColorTransfer.of`: n_samples, segments, n_segments, space, method, reg, tol,
+        time_limit, random_state.
+
+    Returns
+    -------
+    Array
+        Shape and type of the source; RGB if the source is grey and the target is not.
+
+    Examples
+    --------
+    >>> grey, red = np.full((8, 8, 3), 0.5), np.zeros((6, 9, 3))
+    >>> red[..., 0] = 1.0
+    >>> transfer_colors(grey, red, alpha=0.3)[0, 0].round(6).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    return ColorTransfer.of(source, target, alpha=alpha, **options).image
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,132 +88,83 @@ class ColorTransfer:
     source_segments: Array
     target_segments: Array
 
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        target: Any,
+        *,
+        alpha: float = 0.3,
+        n_samples: int = 1000,
+        segments: str | tuple[Any, Any] = "felzenszwalb",
+        n_segments: int = 50,
+        space: str = "rgb",
+        method: str = "auto",
+        reg: float = 0.1,
+        tol: float = 5e-2,
+        time_limit: float | None = None,
+        random_state: Seed = 0,
+    ) -> ColorTransfer:
+        """As `transfer_colors`, with the plan, its certificate and the regions.
 
-def transfer_colors(
-    source: Any,
-    target: Any,
-    *,
-    alpha: float = 0.3,
-    n_samples: int = 1000,
-    segments: str | tuple[Any, Any] = "felzenszwalb",
-    method: str = "auto",
-    random_state: int | np.random.Generator = 0,
-    **options: Any,
-) -> Array:
-    """The source image in the colours of the target image.
+        Parameters
+        ----------
+        source, target, alpha
+            As in `transfer_colors`.
+        n_samples
+            Sampled pixels of each image, from every region in proportion to its size, one at least.
+        segments
+            ``"felzenszwalb"``, ``"slic"``, or a pair of label images (source, target).
+        n_segments
+            About how many regions: with ``"felzenszwalb"`` none is smaller than a quarter of an
+            n_segments-th of the image, with ``"slic"`` their number.
+        space
+            ``"rgb"``, or ``"lab"`` for distances nearer to those an eye sees.
+        method
+            ``"auto"`` or a method of `solve` for the structured plan; ``"emd"`` for plain
+            transport, ``"entropic"`` for plain transport with entropy.
+        reg
+            Weight of that entropy, as a share of the mean cost.
+        tol, time_limit
+            Certified relative gap at which to stop, and seconds after which to stop anyway.
+        random_state
+            Seed or generator of the sample.
 
-    Parameters
-    ----------
-    source, target
-        Images (height, width), (height, width, 1 to 4): grey, grey and alpha, RGB, RGB and alpha;
-        8 or 16 bit or floats from 0 to 1; of any two sizes. Grey images count as RGB. Transparent
-        pixels are not sampled, the alpha channel of the source is kept.
-    alpha
-        Share of a block's total cost up to which it costs the full price. At 0 the colours of a
-        region move as one, at 1 the plan is that of plain transport.
-    n_samples, segments, method, random_state, **options
-        As in `color_transfer`, which has some more.
-
-    Returns
-    -------
-    Array
-        Shape and type of the source; RGB if the source is grey and the target is not.
-
-    Examples
-    --------
-    >>> grey, red = np.full((8, 8, 3), 0.5), np.zeros((6, 9, 3))
-    >>> red[..., 0] = 1.0
-    >>> transfer_colors(grey, red, alpha=0.3)[0, 0].round(6).tolist()
-    [1.0, 0.0, 0.0]
-    """
-    return color_transfer(
-        source,
-        target,
-        alpha=alpha,
-        n_samples=n_samples,
-        segments=segments,
-        method=method,
-        random_state=random_state,
-        **options,
-    ).image
-
-
-def color_transfer(
-    source: Any,
-    target: Any,
-    *,
-    alpha: float = 0.3,
-    n_samples: int = 1000,
-    segments: str | tuple[Any, Any] = "felzenszwalb",
-    n_segments: int = 50,
-    space: str = "rgb",
-    method: str = "auto",
-    reg: float = 0.1,
-    tol: float = 5e-2,
-    time_limit: float | None = None,
-    random_state: int | np.random.Generator = 0,
-) -> ColorTransfer:
-    """As `transfer_colors`, with the plan, its certificate and the regions.
-
-    Parameters
-    ----------
-    source, target, alpha
-        As in `transfer_colors`.
-    n_samples
-        Sampled pixels of each image, from every region in proportion to its size, one at least.
-    segments
-        ``"felzenszwalb"``, ``"slic"``, or a pair of label images (source, target).
-    n_segments
-        About how many regions: with ``"felzenszwalb"`` none is smaller than a quarter of an
-        n_segments-th of the image, with ``"slic"`` their number.
-    space
-        ``"rgb"``, or ``"lab"`` for distances nearer to those an eye sees.
-    method
-        ``"auto"`` or a method of `solve` for the structured plan; ``"emd"`` for plain transport,
-        ``"entropic"`` for plain transport with entropy.
-    reg
-        Weight of that entropy, as a share of the mean cost.
-    tol, time_limit
-        Certified relative gap at which to stop, and seconds after which to stop anyway.
-    random_state
-        Seed or generator of the sample.
-
-    Examples
-    --------
-    >>> stripes = np.zeros((8, 8))
-    >>> stripes[:, 4:] = 1.0
-    >>> color_transfer(stripes, 1 - stripes, segments=(stripes, stripes)).result.converged
-    True
-    """
-    _checks.one_of("method", method, (*METHODS, *PLAIN_METHODS))
-    _checks.one_of("space", space, SPACES)
-    n_samples = _checks.count("n_samples", n_samples)
-    rng = np.random.default_rng(random_state)
-    images = [Pixels.of("source", source), Pixels.of("target", target)]
-    # Every region needs a sample: with few samples there are few regions.
-    n_segments = min(_checks.count("n_segments", n_segments), max(n_samples // 4, 1))
-    labels = _segments(images, segments, n_segments)
-    colors = [_to_space(image.rgb, space) for image in images]
-    samples = [
-        _stratified(name, label, image.visible, n_samples, rng)
-        for name, label, image in zip(("source", "target"), labels, images, strict=True)
-    ]
-    (i, a), (j, b) = samples
-    x, y = colors[0].reshape(-1, 3)[i], colors[1].reshape(-1, 3)[j]
-    xs, ys = labels[0].ravel()[i], labels[1].ravel()[j]
-    M = np.sum((x[:, None] - y[None]) ** 2, axis=2)
-    options: dict[str, Any] = {"tol": tol, "time_limit": time_limit}
-    if method == "entropic":
-        options["reg"] = _checks.positive("reg", reg) * (float(M.mean()) or 1.0)
-    elif method != "emd":
-        g = ThresholdSqrt(_checks.nonnegative("alpha", alpha), scale=_SMOOTHING)
-        options |= {"structure": Groups(xs, ys, g, units="block"), "method": method}
-    result = solve(M, a, b, **options)
-    displacement = result.plan @ y / result.plan.sum(axis=1, keepdims=True) - x
-    moved = _displaced(colors[0].reshape(-1, 3), labels[0].ravel(), x, xs, displacement)
-    rgb = _from_space(moved.reshape(colors[0].shape), space)
-    grey = images[0].grey and images[1].grey
-    return ColorTransfer(images[0].like(rgb, grey), result, labels[0], labels[1])
+        Examples
+        --------
+        >>> stripes = np.zeros((8, 8))
+        >>> stripes[:, 4:] = 1.0
+        >>> ColorTransfer.of(stripes, 1 - stripes, segments=(stripes, stripes)).result.converged
+        True
+        """
+        _checks.one_of("method", method, (*METHODS, *PLAIN_METHODS))
+        _checks.one_of("space", space, SPACES)
+        n_samples = _checks.count("n_samples", n_samples)
+        rng = np.random.default_rng(random_state)
+        images = [Pixels.of("source", source), Pixels.of("target", target)]
+        # Every region needs a sample: with few samples there are few regions.
+        n_segments = min(_checks.count("n_segments", n_segments), max(n_samples // 4, 1))
+        labels = _segments(images, segments, n_segments)
+        colors = [_to_space(image.rgb, space) for image in images]
+        (i, a), (j, b) = (
+            _stratified(name, label, image.visible, n_samples, rng)
+            for name, label, image in zip(("source", "target"), labels, images, strict=True)
+        )
+        x, y = colors[0].reshape(-1, 3)[i], colors[1].reshape(-1, 3)[j]
+        xs, ys = labels[0].ravel()[i], labels[1].ravel()[j]
+        M = np.sum((x[:, None] - y[None]) ** 2, axis=2)
+        options: dict[str, Any] = {"tol": tol, "time_limit": time_limit}
+        if method == "entropic":
+            options["reg"] = _checks.positive("reg", reg) * (float(M.mean()) or 1.0)
+        elif method != "emd":
+            g = ThresholdSqrt(_checks.nonnegative("alpha", alpha), scale=_SMOOTHING)
+            options |= {"structure": Groups(xs, ys, g, units="block"), "method": method}
+        result = solve(M, a, b, **options)
+        displacement = result.plan @ y / result.plan.sum(axis=1, keepdims=True) - x
+        moved = _displaced(colors[0].reshape(-1, 3), labels[0].ravel(), x, xs, displacement)
+        rgb = _from_space(moved.reshape(colors[0].shape), space)
+        grey = images[0].grey and images[1].grey
+        return cls(images[0].like(rgb, grey), result, labels[0], labels[1])
 
 
 def spread(image: Any, segments: Any) -> float:
@@ -214,14 +196,8 @@ def sharpness(image: Any, segments: Any) -> float:
     """Mean of |c_p - c_q| over neighbouring pixels p, q in different regions: the step at borders.
 
     The larger, the sharper regions stand out against each other; noise inside a region, which
-    raises the gradient of an image without making it any sharper, does not count. RGB from 0 to 1.
-
-    Parameters
-    ----------
-    image
-        As in `transfer_colors`.
-    segments
-        The label of every pixel.
+    raises the gradient of an image without making it any sharper, does not count. Arguments as in
+    `spread`.
 
     Examples
     --------
@@ -283,18 +259,15 @@ def _segments(images: list[Pixels], segments: Any, n_segments: int) -> list[Arra
             "segments must be 'felzenszwalb', 'slic' or a pair of label images (source, target); "
             f"got {type(segments).__name__}."
         )
-    return [
-        np.unique(pixel_labels(f"segments[{k}]", value, image.rgb.shape[:2]), return_inverse=True)[
-            1
-        ].reshape(image.rgb.shape[:2])
-        for k, (value, image) in enumerate(zip(segments, images, strict=True))
-    ]
+    found = []
+    for k, (value, image) in enumerate(zip(segments, images, strict=True)):
+        labels = pixel_labels(f"segments[{k}]", value, image.rgb.shape[:2])
+        found.append(np.unique(labels, return_inverse=True)[1].reshape(labels.shape))
+    return found
 
 
 def _regions(rgb: Array, method: str, n_segments: int) -> Array:
     """Superpixels, of a large image those of a reduced copy."""
-    from structot.groups import superpixels
-
     height, width = rgb.shape[:2]
     step = int(np.ceil(np.sqrt(height * width / _SEGMENTED_PIXELS)))
     small = rgb[::step, ::step]

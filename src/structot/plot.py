@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structot import _checks
+from structot._labels import Labels, index_lists, is_index_lists
+from structot._typing import Array
 from structot.result import Result, Trace
-from structot.structures._grouping import Grouping, is_index_lists
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ _CELLS = 250  # a finer heat map than this does not fit the pixels of a small fi
 
 
 def plan(
-    result: Result | np.ndarray,
+    result: Result | Array,
     source_groups: Any = None,
     target_groups: Any = None,
     ax: Axes | None = None,
@@ -63,7 +64,7 @@ def plan(
 def matching(
     X: Any,
     Y: Any,
-    result: Result | np.ndarray,
+    result: Result | Array,
     source_groups: Any = None,
     target_groups: Any = None,
     ax: Axes | None = None,
@@ -233,7 +234,7 @@ def costs(
 
 def _heat_map(
     ax: Axes,
-    values: np.ndarray,
+    values: Array,
     source_groups: Any,
     target_groups: Any,
     *,
@@ -261,7 +262,7 @@ def _heat_map(
     return image
 
 
-def _pooled(values: np.ndarray, pool: np.ufunc) -> np.ndarray:
+def _pooled(values: Array, pool: np.ufunc) -> Array:
     """At most `_CELLS` rows, each the pool of about equally many."""
     size = len(values)
     if size <= _CELLS:
@@ -314,14 +315,14 @@ def _focus(ax: Axes, histories: Mapping[str, Trace]) -> None:
         ax.set_ylim(low - 0.5 * room, high + 0.8 * room)
 
 
-def _plan(result: Result | np.ndarray) -> np.ndarray:
+def _plan(result: Result | Array) -> Array:
     P = np.asarray(result.plan if isinstance(result, Result) else result, float)
     if P.ndim != 2:
         raise ValueError(f"result must be a Result or a plan (n, m); got shape {P.shape}.")
     return P
 
 
-def _plane(name: str, points: Any, size: int) -> np.ndarray:
+def _plane(name: str, points: Any, size: int) -> Array:
     points = np.asarray(points, float)
     if points.shape != (size, 2):
         raise ValueError(
@@ -339,7 +340,7 @@ def _axes(ax: Axes | None, size: tuple[float, float] = (4, 4)) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def _sorted_by_group(name: str, groups: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _sorted_by_group(name: str, groups: Any, size: int) -> tuple[Array, Array]:
     """The order of the points by group, and where a new group begins."""
     if groups is None:
         return np.arange(size), np.arange(0)
@@ -348,7 +349,7 @@ def _sorted_by_group(name: str, groups: Any, size: int) -> tuple[np.ndarray, np.
     return order, 1 + np.flatnonzero(np.diff(number[order]))
 
 
-def _colors(source: Any, target: Any, shape: tuple[int, ...]) -> list[np.ndarray]:
+def _colors(source: Any, target: Any, shape: tuple[int, ...]) -> list[Array]:
     """A colour per source point and per target point; equal labels have equal colours."""
     numbers = [
         np.full(size, default) if groups is None else _numbers(name, groups, size)
@@ -365,10 +366,12 @@ def _colors(source: Any, target: Any, shape: tuple[int, ...]) -> list[np.ndarray
     return [np.array(COLORS)[number % len(COLORS)] for number in numbers]
 
 
-def _numbers(name: str, groups: Any, size: int) -> np.ndarray:
-    """The number of the group of each point; of overlapping groups, the first layer's."""
-    number = np.full(size, -1)
-    for layer in Grouping.of(name, groups, size).layers:
-        new = (number < 0) & (layer.number >= 0)
-        number[new] = layer.group[layer.number[new]]
+def _numbers(name: str, groups: Any, size: int) -> Array:
+    """The number of the group of each point; of overlapping groups, the first that holds it."""
+    if not is_index_lists(groups):
+        return Labels.of(name, groups, size).groups
+    lists = index_lists(name, groups, size)
+    number = len(lists) + np.arange(size)  # a point in none is on its own
+    for k in reversed(range(len(lists))):
+        number[lists[k]] = k
     return number

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structot._files import whole_file
+from structot._typing import Array
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Array = np.ndarray
 
 
 class Status(Enum):
@@ -102,26 +104,19 @@ class Result:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one npz file, aside first, so that no half file is left behind."""
-        path = _with_suffix(path)
-        aside = f"{path}.{os.getpid()}.part"
-        try:
-            with open(aside, "wb") as file:
-                np.savez_compressed(
-                    file,
-                    plan=self.plan,
-                    worst_cost=self.worst_cost,
-                    ground_cost=self.ground_cost,
-                    u=self.potentials[0],
-                    v=self.potentials[1],
-                    numbers=np.array([getattr(self, name) for name in _NUMBERS]),
-                    n_iter=self.n_iter,
-                    text=np.array([self.status.name, self.method]),
-                    **{f"trace_{name}": getattr(self.trace, name) for name in _TRACE},
-                )
-            os.replace(aside, path)
-        finally:
-            if os.path.exists(aside):
-                os.remove(aside)
+        with whole_file(_with_suffix(path)) as aside:
+            np.savez_compressed(
+                aside,
+                plan=self.plan,
+                worst_cost=self.worst_cost,
+                ground_cost=self.ground_cost,
+                u=self.potentials[0],
+                v=self.potentials[1],
+                numbers=np.array([getattr(self, name) for name in _NUMBERS]),
+                n_iter=self.n_iter,
+                text=np.array([self.status.name, self.method]),
+                **{f"trace_{name}": getattr(self.trace, name) for name in _TRACE},
+            )
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Result:
@@ -165,9 +160,9 @@ class Result:
         )
 
 
-def _with_suffix(path: str | os.PathLike) -> str:
+def _with_suffix(path: str | os.PathLike) -> Path:
     name = os.fspath(path)
-    return name if name.endswith(".npz") else name + ".npz"
+    return Path(name if name.endswith(".npz") else name + ".npz")
 
 
 _NUMBERS = ("value", "value_structured", "value_linear", "lower_bound", "gap", "atol", "time")

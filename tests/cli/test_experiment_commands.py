@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from command import MODULE, environment, here, refused, structot
 
-from structot import _report, experiments
+from structot import experiments
 from structot.experiments import _records
+from structot.experiments.page import markdown_to_html, write_html
 
 
 class Page(HTMLParser):
@@ -120,14 +121,16 @@ def test_markdown_becomes_markup_and_nothing_else():
     text = (
         "# Title\n\nA *b* **c** `d<e`\n\n| x | y |\n| --- | ---: |\n| 1 | <2> |\n\n- one\n- two\n"
     )
-    made = _report.markdown_to_html(text)
+    made = markdown_to_html(text)
     assert "<h3>Title</h3>" in made
     assert "<p>A <em>b</em> <strong>c</strong> <code>d&lt;e</code></p>" in made
-    assert re.search(r"<td>1</td><td class=right>&lt;2&gt;</td>", made)
-    assert "<ul><li>one</li><li>two</li></ul>" in made
-    assert "<pre>a\n\n*b*</pre>" in _report.markdown_to_html("```\na\n\n*b*\n```")
-    assert "snake_case_name" in _report.markdown_to_html("snake_case_name")
-    assert "3*4*5" in _report.markdown_to_html("3*4*5")
+    assert re.search(r'<td>1</td>\s*<td style="text-align:right">&lt;2&gt;</td>', made)
+    assert re.search(r"<ul>\s*<li>one</li>\s*<li>two</li>\s*</ul>", made)
+    assert "<pre><code>a\n\n*b*\n</code></pre>" in markdown_to_html("```\na\n\n*b*\n```")
+    assert "snake_case_name" in markdown_to_html("snake_case_name")
+    assert "<em>" not in markdown_to_html("3 * 4 * 5")
+    assert "<script" not in markdown_to_html("<script>alert(1)</script>")
+    assert "<img" not in markdown_to_html("![x](https://example.org/x.png)")
 
 
 def test_records_of_another_kind_do_not_break_the_report(tmp_path):
@@ -138,7 +141,7 @@ def test_records_of_another_kind_do_not_break_the_report(tmp_path):
     (folder / "run.json").write_text(json.dumps(made))
     (folder / "report.md").write_text("Done.")
     (folder / "old.png").write_bytes(b"of an earlier run with more figures")
-    page = _report.write_html(tmp_path, ["clusters"]).read_text()
+    page = write_html(tmp_path, ["clusters"]).read_text()
     assert "<p>Done.</p>" in page
     assert "Certificates" not in page
     assert "<img" not in page

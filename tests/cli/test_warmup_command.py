@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import here
 
-from structot import _compilation
+from structot import _warmup
 
 
 @pytest.fixture
@@ -14,12 +14,12 @@ def two_tasks(monkeypatch):
     """Instead of everything, which its own test compiles."""
     done = []
     tasks = {"first": lambda: done.append(1), "second": lambda: done.append(2)}
-    monkeypatch.setattr(_compilation, "_TASKS", tasks)
+    monkeypatch.setattr(_warmup, "_TASKS", tasks)
     return done
 
 
 def test_it_ends_with_one_line(two_tasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(_compilation, "_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(_warmup, "_folder", lambda: str(tmp_path))
     answer = here("warmup", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert two_tasks == [1, 2]
@@ -29,8 +29,8 @@ def test_it_ends_with_one_line(two_tasks, tmp_path, monkeypatch):
     assert "2 of 2 done" in answer.stderr
 
 
-def test_it_says_when_compilation_is_switched_off(two_tasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(_compilation, "kernels", lambda: [])
+def test_it_says_when_warmup_is_switched_off(two_tasks, tmp_path, monkeypatch):
+    monkeypatch.setattr(_warmup, "kernels", lambda: [])
     answer = here("warmup", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert "NUMBA_DISABLE_JIT" in answer.stdout

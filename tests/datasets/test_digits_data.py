@@ -103,7 +103,7 @@ def test_a_download_is_checked_kept_and_read_again(small, tmp_path, monkeypatch,
     assert calls[0]["data_id"] == 554
     assert np.array_equal(first.x_train, again.x_train)
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["mnist.npz"]
-    assert "fetching mnist from OpenML" in capsys.readouterr().err
+    assert "mnist: fetching it from OpenML" in capsys.readouterr().err
     monkeypatch.setattr(
         datasets, "fetch_openml", lambda **options: openml({**small, "y_test": small["y_test"] * 0})
     )

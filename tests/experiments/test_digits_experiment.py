@@ -172,7 +172,7 @@ def test_digits_experiment_on_small_images(tmp_path, monkeypatch):
 
 
 def test_digits_covers_both_directions_samplings_and_every_method():
-    main, blurred, labelled = digits.EXPERIMENT._parts(Settings())
+    main, blurred, labelled = digits._parts(Settings())
     assert main.seeds == 20
     assert len(main.tuning_seeds) == 5
     assert set(main.tuning_seeds).isdisjoint(range(main.seeds))

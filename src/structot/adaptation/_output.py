@@ -12,9 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from structot import _checks
-from structot.solvers.solve import _points
-
-Array = np.ndarray
+from structot._typing import Array
 
 CONTAINERS = ("default", "pandas", "polars")
 
@@ -25,7 +23,7 @@ def points(name: str, X: Any) -> Array:
         raise ValueError(f"{name} is sparse, which is not supported; pass {name}.toarray().")
     if hasattr(X, "__array__") and not isinstance(X, np.ndarray):
         X = np.asarray(X)  # frames, and containers that NumPy's functions do not take
-    return np.asarray(_points(name, X))
+    return _checks.as_points(name, X)
 
 
 def remember(estimator: Any, X: Any, features: int) -> None:

@@ -19,18 +19,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from structot import _checks
+from structot._labels import Labels
+from structot._typing import Array
 from structot.adaptation import _output
-from structot.adaptation._labels import Labels, mismatch, warn_about_minus_one
+from structot.adaptation._labels import class_labels, forbid_mismatches, warn_about_minus_one
 from structot.adaptation.mapping import OUT_OF_SAMPLE, PointMap, is_euclidean, metric_options
+from structot.groups import clusters
 from structot.solvers.solve import solve
 from structot.structures import Coverage, Groups, Modular, Structure
-from structot.transport import InfeasibleError, round_plan
-
-Array = np.ndarray
 
 _SCALES: dict[str, Any] = {"mean": np.mean, "median": np.median, "max": np.max}
-_PENALTY = 10.0  # of a known mismatch that cannot be forbidden, in units of the largest cost
-_SHARE = 0.3  # Ward clusters per target point
+_CLUSTERS_PER_POINT = 0.3  # of Ward clusters in the target
 
 
 class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -144,9 +143,10 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             Weights of the points, normalised here; uniform by default.
         """
         source, target = self._samples(Xs, Xt)
-        labels_s = None if ys is None else Labels.of("ys", ys, len(source))
-        labels_t = None if yt is None else Labels.of("yt", yt, len(target))
-        warn_about_minus_one({"ys": labels_s, "yt": labels_t})
+        labels_s = None if ys is None else class_labels("ys", ys, len(source))
+        labels_t = None if yt is None else class_labels("yt", yt, len(target))
+        warn_about_minus_one("ys", labels_s)
+        warn_about_minus_one("yt", labels_t)
         a = _weights("sample_weight_source", sample_weight_source, len(source))
         b = _weights("sample_weight_target", sample_weight_target, len(target))
         reg = _checks.nonnegative("reg", self.reg)
@@ -154,14 +154,15 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         options = metric_options(self.metric, source, target)
         M, scale = self._cost(source, target, options)
         if not is_euclidean(self.metric):
-            _warn(
+            warnings.warn(
                 f"metric={self.metric!r} has no barycentric map: points are mapped to weighted "
                 "medoids, which are target points.",
-                stacklevel=3,
+                UserWarning,
+                stacklevel=2,
             )
         penalty = None
         if labels_s is not None and labels_t is not None:
-            M, penalty = _with_target_labels(M, a, b, labels_s, labels_t)
+            M, penalty = forbid_mismatches(M, a, b, labels_s, labels_t)
         structure = self._structure(labels_s, target)
         if penalty is not None:
             structure = structure + Modular(penalty)
@@ -279,7 +280,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     def _structure(self, ys: Labels | None, target: Array) -> Structure:
         if ys is None or not ys.known.any():
             what = "ys was not given" if ys is None else "ys holds no known label"
-            _warn(f"{what}: without classes this is plain optimal transport, labels are not used.")
+            text = f"{what}: without classes this is plain optimal transport, labels are not used."
+            warnings.warn(text, UserWarning, stacklevel=3)
             return Modular()
         groups = self._groups_of(target)
         if self.concave is not None:
@@ -293,7 +295,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         groups = self.target_groups
         if isinstance(groups, str):
             _checks.one_of("target_groups", groups, ("clusters",))
-            return _ward(target)
+            return clusters(target, max(1, round(_CLUSTERS_PER_POINT * len(target))))
         if not callable(groups):
             return groups
         if "random_state" in inspect.signature(groups).parameters:
@@ -323,50 +325,12 @@ def _weights(name: str, value: Any, size: int) -> Array:
     return weights / weights.sum()
 
 
-def _ward(points: Array) -> Array:
-    """Labels of Ward clusters, 0.3 per point."""
-    from sklearn.cluster import AgglomerativeClustering
-
-    count = max(1, round(_SHARE * len(points)))
-    if count >= len(points):
-        return np.arange(len(points))
-    return np.asarray(AgglomerativeClustering(count, linkage="ward").fit_predict(points))
-
-
-def _with_target_labels(
-    M: Array, a: Array, b: Array, source: Labels, target: Labels
-) -> tuple[Array, Array | None]:
-    """M with known mismatches forbidden; or M and a penalty on them where that is impossible."""
-    differ = mismatch(source, target)
-    if not differ.any():
-        return M, None
-    try:
-        round_plan(np.zeros(M.shape), a, b, allowed=~differ)
-    except InfeasibleError:
-        unseen = [str(x) for x in target.classes.tolist() if x not in set(source.classes.tolist())]
-        why = "a class has more mass on one side than on the other"
-        if unseen:
-            why = f"ys has no class {', '.join(unseen[:5])}"
-        _warn(
-            f"no plan keeps all known target labels ({why}): mismatched pairs cost more instead of "
-            "being forbidden."
-        )
-        # A point without any partner of its class pays in every plan: it may go where it likes.
-        free = np.logical_or.outer(differ.all(axis=1), differ.all(axis=0))
-        return M, np.where(differ & ~free, _PENALTY * (M.max() or 1.0), 0.0)
-    return np.where(differ, np.inf, M), None
-
-
 def _propagate(name: str, labels: Any, P: Array) -> Array:
     """Rows of P as shares of the classes of their columns."""
     if labels is None:
         raise ValueError(f"{name} is missing; pass one label per point of fit.")
-    known = Labels.of(name, labels, P.shape[1])
-    member = np.equal.outer(known.index(known.classes), np.arange(len(known.classes)))
+    found = class_labels(name, labels, P.shape[1])
+    member = np.equal.outer(found.number, np.arange(len(found.classes)))
     mass = P @ member.astype(float)
     total = mass.sum(axis=1, keepdims=True)
     return np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
-
-
-def _warn(text: str, stacklevel: int = 4) -> None:
-    warnings.warn(text, UserWarning, stacklevel=stacklevel)

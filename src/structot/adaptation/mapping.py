@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-Array = np.ndarray
+from structot._typing import Array
 
 EUCLIDEAN = ("euclidean", "sqeuclidean")
 OUT_OF_SAMPLE = ("nearest", "smooth")

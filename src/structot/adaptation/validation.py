@@ -10,18 +10,18 @@ h, r        classifiers trained on (T(Xs), ys) and on (R(Xt), h(Xt))
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from structot._labels import Labels
+from structot._progress import progress_bar
+from structot._typing import Array
 from structot.adaptation import _output
-from structot.adaptation._labels import Labels
-
-Array = np.ndarray
+from structot.adaptation._labels import class_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def reverse_validation(
     if not named:
         raise ValueError("estimators is empty; pass at least one candidate.")
     source, target = _output.points("Xs", Xs), _output.points("Xt", Xt)
-    labels = Labels.of("ys", ys, len(source))
+    labels = class_labels("ys", ys, len(source))
     if len(labels.classes) < 2:
         raise ValueError("ys names fewer than two classes; reverse validation compares classes.")
     pool = Parallel(n_jobs=n_jobs, return_as="generator")
@@ -108,7 +108,11 @@ def reverse_validation(
         delayed(_score)(estimator, source, ys, labels, target, classifier)
         for estimator in named.values()
     )
-    scores = np.array(list(_watched(answers, len(named), progress)))
+    scores = np.empty(len(named))
+    with progress_bar("reverse validation", progress, len(named)) as bar:
+        for k, score in enumerate(answers):
+            scores[k] = score
+            bar.advance()
     if np.isnan(scores).all():
         raise ValueError("no candidate gave a finite map; widen the grid, e.g. a larger reg.")
     if np.isnan(scores).any():
@@ -149,18 +153,3 @@ def _train(classifier: Any, X: Array, y: Array) -> Any:
         return DummyClassifier().fit(X, y)
     model = KNeighborsClassifier(1) if classifier is None else clone(classifier)
     return model.fit(X, y)
-
-
-def _watched(answers: Iterable[float], total: int, wanted: bool) -> Iterator[float]:
-    """The answers as they come, with a bar if somebody watches."""
-    if not (wanted and sys.stderr.isatty()):
-        yield from answers
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        raise ImportError("progress=True needs rich: pip install 'structot[cli]'") from None
-    yield from track(
-        answers, "reverse validation", total, console=Console(stderr=True), transient=True
-    )

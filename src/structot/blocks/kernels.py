@@ -54,7 +54,6 @@ def prox_blocks(first, last, edges, V, rho, floor, totals, table, pools):
     ends = np.empty(_BINS, np.int64)
     bins = _Bins(sums[0], sums[1], sums[2], ends, np.empty(_BINS, np.bool_))
     stack = np.empty(longest), np.empty(longest), np.empty(longest, np.int64)
-    total, weight, end = stack
     for b in range(first, last):
         s, size = start[b], start[b + 1] - start[b]
         sequence = order[s : s + size]
@@ -91,20 +90,25 @@ def prox_blocks(first, last, edges, V, rho, floor, totals, table, pools):
                     cumulative += h
                     top = _append(h * point[e] - slope * h / rho, h, k + 1, top, stack)
             low = high
-        for k in range(size):
-            X[s + k] = floor
-        position = 0
-        found = 0
-        for t in range(top):
-            level = total[t] / weight[t]
-            if level <= floor:
-                break
-            for k in range(position, end[t]):
-                X[s + sequence[k]] = level
-            position = end[t]
-            end_of_pool[s + found] = position
-            found += 1
-        n_pools[b] = found
+        ends_of_pools = end_of_pool[s : s + size]
+        n_pools[b] = _write(floor, top, stack, sequence, X[s : s + size], ends_of_pools)
+
+
+@njit(cache=True, nogil=True)
+def _write(floor, top, stack, sequence, X, ends_of_pools):
+    """X from the stack of pools, cut at the floor; returns how many pools lie above it."""
+    total, weight, end = stack
+    X[:] = floor
+    position = 0
+    for t in range(top):
+        level = total[t] / weight[t]
+        if level <= floor:
+            return t
+        for k in range(position, end[t]):
+            X[sequence[k]] = level
+        position = end[t]
+        ends_of_pools[t] = position
+    return top
 
 
 @njit(cache=True, nogil=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.cli._common import existing_file
 
 __all__ = ["read_labels", "read_matrix", "read_weights"]
@@ -17,7 +18,7 @@ _SUFFIXES = (".npy", ".npz", ".csv")
 _DELIMITERS = ",;\t "
 
 
-def read_matrix(path: Path) -> np.ndarray:
+def read_matrix(path: Path) -> Array:
     """A cost matrix; of a .csv, numbers in rows, with or without a line of names.
 
     Where that line begins with an empty cell, as pandas writes it, the first column holds names.
@@ -44,16 +45,20 @@ def read_matrix(path: Path) -> np.ndarray:
     return _numbers(path, array)
 
 
-def read_weights(path: Path, size: int) -> np.ndarray:
-    """One number per point."""
+def read_weights(path: Path | None, size: int) -> Array | None:
+    """One number per point; None without a file."""
+    if path is None:
+        return None
     cells = _column(path, size, ("weights", "a", "b"))
     if not all(_is_number(cell) for cell in cells):
         raise ValueError(f"{path}: weights must be numbers.")
     return np.array([float(cell) for cell in cells])
 
 
-def read_labels(path: Path, size: int) -> Any:
-    """One label per point; an empty cell of a .csv is a missing label."""
+def read_labels(path: Path | None, size: int) -> list[Any] | None:
+    """One label per point, None where a cell of a .csv is empty; None without a file."""
+    if path is None:
+        return None
     cells = _column(path, size, ("labels", "groups"))
     return [None if isinstance(cell, str) and not cell.strip() else cell for cell in cells]
 
@@ -109,11 +114,11 @@ def _rows(path: Path, one_column: bool = False) -> list[list[str]]:
     ]
 
 
-def _array(path: Path, names: tuple[str, ...]) -> np.ndarray:
+def _array(path: Path, names: tuple[str, ...]) -> Array:
     """The array of a .npy, or the one array of a .npz, or the one of these names."""
     try:
         loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
+        if isinstance(loaded, Array):
             return loaded
         with loaded:
             known = [name for name in names if name in loaded.files]
@@ -130,7 +135,7 @@ def _array(path: Path, names: tuple[str, ...]) -> np.ndarray:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
-def _numbers(path: Path, array: np.ndarray) -> np.ndarray:
+def _numbers(path: Path, array: Array) -> Array:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{path}: a cost holds numbers; got {array.dtype}.")
     return array if array.dtype.kind == "f" else array.astype(float)

@@ -10,6 +10,8 @@ import numpy as np
 import typer
 
 from structot._files import refuse_existing, whole_file
+from structot._pixels import Pixels
+from structot._typing import Array
 from structot.cli._common import DONE, NO_GAP, Debug, Force, console, existing_file
 
 __all__ = ["colors"]
@@ -52,7 +54,7 @@ def colors(
 
     - `structot colors photo.png palette.jpg plain.png --method emd`
     """
-    from structot.image import PLAIN_METHODS, color_transfer
+    from structot.image import PLAIN_METHODS, ColorTransfer
     from structot.solvers.solve import ConvergenceWarning
 
     beside = out.with_name(f"{out.stem}-compare.png") if compare else None
@@ -62,27 +64,20 @@ def colors(
     refuse_existing(beside, force)
     images = read_image(source), read_image(target)
     _refuse_loss(out, *images)
-    options: dict[str, Any] = {
-        "alpha": alpha,
-        "n_samples": samples,
-        "n_segments": n_segments,
-        "space": space,
-        "time_limit": time_limit,
-        "random_state": seed,
-    }
+    options: dict[str, Any] = {"alpha": alpha, "n_samples": samples, "n_segments": n_segments}
+    options |= {"space": space, "time_limit": time_limit, "random_state": seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said below
-        answer = color_transfer(*images, segments=segments, method=method, tol=tol, **options)
+        answer = ColorTransfer.of(*images, segments=segments, method=method, tol=tol, **options)
         _write_image(out, answer.image)
         if beside is not None:
-            regions = answer.source_segments, answer.target_segments
-            others = {
-                name: color_transfer(*images, segments=regions, method=name, **options).image
-                for name in PLAIN_METHODS
-                if name != method
-            }
-            ours = method if method in PLAIN_METHODS else "structured"
-            _draw(beside, *images, {**others, ours: answer.image})
+            options["segments"] = answer.source_segments, answer.target_segments
+            shown = {"source": images[0], "colours from": images[1]}
+            for name in PLAIN_METHODS:
+                if name != method:
+                    shown[name] = ColorTransfer.of(*images, method=name, **options).image
+            shown[method if method in PLAIN_METHODS else "structured"] = answer.image
+            _draw(beside, shown)
     result = answer.result
     console().print(
         f"{answer.source_segments.max() + 1} and {answer.target_segments.max() + 1} regions, "
@@ -92,7 +87,7 @@ def colors(
     raise typer.Exit(DONE if result.converged else NO_GAP)
 
 
-def read_image(path: Path) -> np.ndarray:
+def read_image(path: Path) -> Array:
     """The pixels of an image file."""
     existing_file(path)
     try:
@@ -109,7 +104,7 @@ def read_image(path: Path) -> np.ndarray:
     return image[0] if image.ndim == 4 and len(image) == 1 else image  # a film of one picture
 
 
-def _refuse_loss(out: Path, source: np.ndarray, target: np.ndarray) -> None:
+def _refuse_loss(out: Path, source: Array, target: Array) -> None:
     """Some formats have no place for transparency or 16 bits; leaving them out needs a word."""
     suffix = out.suffix.lower()
     grey = all(image.ndim == 2 for image in (source, target))
@@ -121,7 +116,7 @@ def _refuse_loss(out: Path, source: np.ndarray, target: np.ndarray) -> None:
         raise ValueError(f"{out}: {suffix} holds 8 bits, the source is {source.dtype}.")
 
 
-def _write_image(path: Path, image: np.ndarray) -> None:
+def _write_image(path: Path, image: Array) -> None:
     from skimage import io
 
     if image.dtype.kind == "f" and path.suffix.lower() not in (".tif", ".tiff"):
@@ -130,14 +125,9 @@ def _write_image(path: Path, image: np.ndarray) -> None:
         io.imsave(aside, image, check_contrast=False)
 
 
-def _draw(
-    path: Path, source: np.ndarray, target: np.ndarray, others: dict[str, np.ndarray]
-) -> None:
+def _draw(path: Path, shown: dict[str, Array]) -> None:
     import matplotlib.pyplot as plt
 
-    from structot._pixels import Pixels
-
-    shown = {"source": source, "colours from": target, **others}
     figure, axes = plt.subplots(
         1, len(shown), figsize=(3.2 * len(shown), 3.6), layout="constrained"
     )

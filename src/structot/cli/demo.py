@@ -33,6 +33,5 @@ def demo(
 
     - `structot demo --out /tmp/demo --force`
     """
-    names = [name for name in SHOWN if name in experiments.available()]
     settings = experiments.Settings(jobs=jobs, quick=True)
-    raise typer.Exit(run_experiments(names, out, settings, force=force, debug=debug))
+    raise typer.Exit(run_experiments(list(SHOWN), out, settings, force=force, debug=debug))

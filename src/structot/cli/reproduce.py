@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from structot import experiments
-from structot._report import write_html
 from structot.cli._common import (
     BAD_INPUT,
     DONE,
@@ -20,6 +19,7 @@ from structot.cli._common import (
     console,
     report_error,
 )
+from structot.experiments.page import write_html
 
 __all__ = ["reproduce", "run_experiments"]
 
@@ -56,7 +56,7 @@ def reproduce(
 
     - `structot reproduce digits --data ~/data --seeds 20 --jobs 2 --out runs`
     """
-    wanted = list(experiments.available()) if "all" in names else list(dict.fromkeys(names))
+    wanted = list(experiments.NAMES) if "all" in names else list(dict.fromkeys(names))
     for name in wanted:
         experiments.get(name)  # an unknown name is refused before anything runs
     settings = experiments.Settings(data=data, seeds=seeds, jobs=jobs, quick=quick)

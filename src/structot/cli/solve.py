@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.table import Table
 
 from structot import _checks, concave
-from structot._files import refuse_existing
+from structot._files import json_text, refuse_existing
 from structot.cli._common import DONE, NO_GAP, Debug, Force, console
 from structot.cli._tables import read_labels, read_matrix, read_weights
 from structot.result import Result
@@ -80,38 +79,22 @@ def solve(
     refuse_existing(out, force)
     M = read_matrix(cost)
     a, b = (
-        None if path is None else read_weights(path, size)
-        for path, size in zip((source_weights, target_weights), M.shape, strict=True)
+        read_weights(path, size) for path, size in zip((source_weights, target_weights), M.shape)
     )
     rows, cols = (
-        None if path is None else read_labels(path, size)
-        for path, size in zip((source_groups, target_groups), M.shape, strict=True)
+        read_labels(path, size) for path, size in zip((source_groups, target_groups), M.shape)
     )
     # Loaded only now: a wrong file name is told at once.
-    from structot.solvers.solve import ConvergenceWarning
-    from structot.solvers.solve import solve as solve_problem
+    import structot as sot
 
-    structure = None
-    if rows is not None or cols is not None:
-        from structot.structures.groups import Groups
-
-        structure = Groups(rows, cols, g, units=units)
+    grouped = rows is not None or cols is not None
+    structure = sot.Groups(rows, cols, g, units=units) if grouped else None
+    options: dict[str, Any] = {"reg": reg, "method": method, "tol": tol, "max_iter": max_iter}
+    options |= {"time_limit": time_limit, "progress": not as_json}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said below
-        result = solve_problem(
-            M,
-            a,
-            b,
-            structure=structure,
-            reg=reg,
-            method=method,
-            tol=tol,
-            time_limit=time_limit,
-            max_iter=max_iter,
-            progress=not as_json,
-        )
+        warnings.simplefilter("ignore", sot.ConvergenceWarning)  # said below
+        result = sot.solve(M, a, b, structure=structure, **options)
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
         result.save(out)
     _show(result, tol, out, as_json)
     raise typer.Exit(DONE if result.converged else NO_GAP)
@@ -133,9 +116,7 @@ def _show(result: Result, tol: float, out: Path | None, as_json: bool) -> None:
         "out": None if out is None else str(out),
     }
     if as_json:
-        from structot.experiments._records import plain
-
-        typer.echo(json.dumps(plain(fields), indent=1, ensure_ascii=False))
+        typer.echo(json_text(fields), nl=False)
         return
     grid = Table.grid(padding=(0, 2))
     n, m = result.plan.shape

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from structot import _compilation
+from structot._progress import progress_bar
 from structot.cli._common import DONE, Debug, console
-from structot.experiments._progress import task_bar
 
 __all__ = ["warmup"]
 
@@ -21,19 +20,15 @@ def warmup(debug: Debug = False) -> None:
 
     - `structot warmup`
     """
-    with task_bar("warmup", wanted=True) as bar:
-        current = ""
+    from structot import _warmup  # loads everything: other commands need not wait for it
+
+    with progress_bar("warmup", lasting=True) as bar:
 
         def report(name: str, done: int, total: int) -> None:
-            nonlocal current
-            if done:
-                bar.advance(current)
-            else:
-                bar.expect(total, 0)
-            current = name
-            bar.begin(name)
+            bar.advance() if done else bar.expect(total)
+            bar.show(name)
 
-        found = _compilation.warmup(report)
+        found = _warmup.warmup(report)
     if found.folder is None:
         text = "nothing to compile: NUMBA_DISABLE_JIT is set"
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 
 VARIABLE = "STRUCTOT_DATA"
@@ -75,9 +74,3 @@ def check_sha256(path: str | os.PathLike, expected: str) -> Path:
             f"{expected}. Delete it and fetch it again."
         )
     return Path(path)
-
-
-def note(text: str) -> None:
-    """One line of progress on the error stream, for what takes longer than a reader waits."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from structot._files import whole_file
-from structot.datasets._folder import find, folder, note
-
-Array = np.ndarray
-Seed = int | np.random.Generator
+from structot._progress import progress_bar
+from structot._typing import Array, Seed
+from structot.datasets._folder import find, folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,21 +157,22 @@ def _download(origin: _Origin, where: Path, missing: FileNotFoundError) -> Path:
         raise FileNotFoundError(
             f"{missing} To download it instead, install scikit-learn: pip install 'structot[ml]'."
         ) from None
-    note(f"fetching {origin.name} from OpenML (data set {origin.openml_id}); this takes a minute")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a retry is no news; a failure is an error below
-            bunch = fetch_openml(
-                data_id=origin.openml_id, as_frame=False, parser="liac-arff", n_retries=1
-            )
-    except OSError as error:  # no network, no such host, refused, interrupted
-        raise FileNotFoundError(f"{missing} Downloading it failed: {error}.") from error
-    arrays = _from_openml(origin, bunch.data, bunch.target)
-    _check(origin, arrays, f"OpenML data set {origin.openml_id}")
     path = where / origin.file
-    with whole_file(path) as aside, open(aside, "wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    note(f"kept in {path}")
+    with progress_bar(origin.name, counted=False, lasting=True) as bar:
+        bar.note(f"fetching it from OpenML (data set {origin.openml_id}); this takes a minute")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a retry is no news; a failure is an error below
+                bunch = fetch_openml(
+                    data_id=origin.openml_id, as_frame=False, parser="liac-arff", n_retries=1
+                )
+        except OSError as error:  # no network, no such host, refused, interrupted
+            raise FileNotFoundError(f"{missing} Downloading it failed: {error}.") from error
+        arrays = _from_openml(origin, bunch.data, bunch.target)
+        _check(origin, arrays, f"OpenML data set {origin.openml_id}")
+        with whole_file(path) as aside:
+            np.savez_compressed(aside, **arrays)  # type: ignore[arg-type]
+        bar.note(f"kept in {path}")
     return path
 
 

@@ -17,12 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from structot._checks import one_of
+from structot._parsed import Parsed
+from structot._typing import Array
 from structot.datasets._folder import check_sha256, find
-from structot.text.phrases import Parsed
 
 __all__ = ["Sick", "glove", "sick"]
-
-Array = np.ndarray
 
 SPLITS = ("train", "trial", "test")
 _SUMS = {

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-Seed = int | np.random.Generator
+from structot import _checks
+from structot._typing import Array, Seed
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class ClusterProblem:
     (6, 4)
     """
 
-    X: NDArray[np.float64]
-    Y: NDArray[np.float64]
-    source_labels: NDArray[np.int64]
-    target_labels: NDArray[np.int64]
+    X: Array
+    Y: Array
+    source_labels: Array
+    target_labels: Array
 
     @property
-    def cost(self) -> NDArray[np.float64]:
+    def cost(self) -> Array:
         """Squared Euclidean cost M, shape (n, m)."""
         return cdist(self.X, self.Y, "sqeuclidean")
 
@@ -105,23 +105,16 @@ def clusters(
     >>> problem.source_labels.tolist()
     [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     """
-    m = n if m is None else m
-    n_target_classes = n_classes if n_target_classes is None else n_target_classes
-    _check_sizes("n", n, "n_classes", n_classes)
-    _check_sizes("m", m, "n_target_classes", n_target_classes)
-    if dimension < 2:
-        raise ValueError(
-            f"dimension is {dimension}; the class centres lie on a circle: use 2 or more"
-        )
-    for name, value in (("spread", spread), ("separation", separation)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} is {value}; pass a finite number ≥ 0")
-
+    n, K = _sizes("n", n, "n_classes", n_classes)
+    L = K if n_target_classes is None else n_target_classes
+    m, L = _sizes("m", n if m is None else m, "n_target_classes", L)
+    dimension = _checks.count("dimension", dimension, least=2)
+    spread = _checks.nonnegative("spread", spread)
+    separation = _checks.nonnegative("separation", separation)
     rng = np.random.default_rng(seed)
-    source_labels = _balanced_labels(n, n_classes)
-    target_labels = _balanced_labels(m, n_target_classes)
-    X = _centres(n_classes, dimension, separation, 0.0)[source_labels]  # (n, d)
-    Y = _centres(n_target_classes, dimension, separation, rotation)[target_labels]  # (m, d)
+    source_labels, target_labels = _balanced_labels(n, K), _balanced_labels(m, L)
+    X = _centres(K, dimension, separation, 0.0)[source_labels]  # (n, d)
+    Y = _centres(L, dimension, separation, rotation)[target_labels]  # (m, d)
     X = X + spread * rng.standard_normal(X.shape)
     Y = Y + spread * rng.standard_normal(Y.shape)
     Y[:, 0] += shift
@@ -165,11 +158,9 @@ def two_moons(
     >>> two_moons(5, n_segments=2, noise=0.0).source_labels.tolist()
     [0, 0, 0, 1, 1]
     """
-    m = n if m is None else m
-    _check_sizes("n", n, "n_segments", n_segments)
-    _check_sizes("m", m, "n_segments", n_segments)
-    if not (np.isfinite(noise) and noise >= 0):
-        raise ValueError(f"noise is {noise}; pass a finite number ≥ 0")
+    _sizes("n", n, "n_segments", n_segments)
+    m, n_segments = _sizes("m", n if m is None else m, "n_segments", n_segments)
+    noise = _checks.nonnegative("noise", noise)
     rng = np.random.default_rng(seed)
     t = np.linspace(0.0, np.pi, n)
     s = np.linspace(0.0, np.pi, m)
@@ -180,14 +171,14 @@ def two_moons(
     return ClusterProblem(X, Y, _balanced_labels(n, n_segments), _balanced_labels(m, n_segments))
 
 
-def _balanced_labels(n: int, n_classes: int) -> NDArray[np.int64]:
+def _balanced_labels(n: int, n_classes: int) -> Array:
     """Sorted labels 0 … n_classes − 1 whose counts differ by one at most, larger classes first."""
     counts = np.full(n_classes, n // n_classes)
     counts[: n % n_classes] += 1
     return np.repeat(np.arange(n_classes, dtype=np.int64), counts)
 
 
-def _centres(n_classes: int, dimension: int, radius: float, rotation: float) -> NDArray[np.float64]:
+def _centres(n_classes: int, dimension: int, radius: float, rotation: float) -> Array:
     """Corners of a regular polygon turned by ``rotation`` steps, padded with zeros to (K, d)."""
     angle = 2.0 * np.pi * (np.arange(n_classes) + rotation) / n_classes
     centres = np.zeros((n_classes, dimension))
@@ -196,12 +187,11 @@ def _centres(n_classes: int, dimension: int, radius: float, rotation: float) -> 
     return centres
 
 
-def _check_sizes(size_name: str, size: int, classes_name: str, n_classes: int) -> None:
-    """Refuse empty clouds and empty classes."""
-    if size < 1:
-        raise ValueError(f"{size_name} is {size}; a point cloud needs at least one point")
-    if not 1 <= n_classes <= size:
+def _sizes(name: str, size: int, classes_name: str, classes: int) -> tuple[int, int]:
+    """A number of points and of classes among them, none of which is empty."""
+    size, classes = _checks.count(name, size), _checks.count(classes_name, classes)
+    if classes > size:
         raise ValueError(
-            f"{classes_name} is {n_classes} with {size_name} = {size} points; "
-            f"pass a number of classes between 1 and {size_name}"
+            f"{classes_name} is {classes}, but {name} is {size}; no class may be empty."
         )
+    return size, classes

@@ -9,7 +9,6 @@ A module holds an instance ``EXPERIMENT`` of the protocol `Experiment`.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 
 from structot import _checks
 from structot.experiments._runner import (
@@ -28,26 +27,12 @@ __all__ = [
     "Report",
     "Settings",
     "Task",
-    "available",
     "get",
     "run",
 ]
 
 # In the order in which they are run and shown.
 NAMES = ("clusters", "runtime", "moons", "colors", "small_digits", "digits", "sentences")
-
-
-def available() -> tuple[str, ...]:
-    """The names of the experiments that are part of this installation.
-
-    Examples
-    --------
-    >>> "clusters" in available()
-    True
-    """
-    return tuple(
-        name for name in NAMES if importlib.util.find_spec(f"{__name__}.{name}") is not None
-    )
 
 
 def get(name: str) -> Experiment:
@@ -58,5 +43,5 @@ def get(name: str) -> Experiment:
     >>> get("clusters").name
     'clusters'
     """
-    name = _checks.one_of("experiment", name, available())
+    name = _checks.one_of("experiment", name, NAMES)
     return importlib.import_module(f"{__name__}.{name}").EXPERIMENT

@@ -14,6 +14,7 @@ domain          a named set of images in two parts, "train" to draw from and "te
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import warnings
 from collections.abc import Callable, Iterable
@@ -22,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.experiments._runner import Records, Task
 
-Array = np.ndarray
 Parameters = dict[str, Any]
 
 SAMPLE = 100  # points per domain
@@ -85,50 +86,19 @@ class Method:
 
 def _grid(**values: Iterable[Any]) -> tuple[Parameters, ...]:
     """Every combination of the values."""
-    combinations: list[Parameters] = [{}]
-    for name, options in values.items():
-        combinations = [{**old, name: option} for old in combinations for option in options]
-    return tuple(combinations)
+    return tuple(dict(zip(values, point)) for point in itertools.product(*values.values()))
 
 
-def _emd() -> Any:
-    import ot
+def _pot(kind: str, renamed: dict[str, str], **fixed: Any) -> Callable[..., Any]:
+    """What makes an estimator of POT from parameters that have other names there."""
 
-    return ot.da.EMDTransport(metric="euclidean", norm="max")
+    def make(**parameters: Any) -> Any:
+        import ot
 
+        chosen = {renamed[name]: value for name, value in parameters.items()}
+        return getattr(ot.da, kind)(metric="euclidean", norm="max", **fixed, **chosen)
 
-def _entropic(reg: float) -> Any:
-    import ot
-
-    return ot.da.SinkhornTransport(reg_e=reg, metric="euclidean", norm="max", tol=1e-6)
-
-
-def _laplace(weight: float, neighbors: int) -> Any:
-    import ot
-
-    # 20 steps of conditional gradient in place of POT's 100, for its price.
-    return ot.da.EMDLaplaceTransport(
-        reg_lap=weight,
-        reg_src=0.5,
-        similarity_param=neighbors,
-        metric="euclidean",
-        norm="max",
-        max_iter=20,
-    )
-
-
-def _lasso(reg: float, weight: float) -> Any:
-    import ot
-
-    return ot.da.SinkhornLpl1Transport(reg_e=reg, reg_cl=weight, metric="euclidean", norm="max")
-
-
-def _lasso_l2(reg: float, weight: float) -> Any:
-    import ot
-
-    return ot.da.SinkhornL1l2Transport(
-        reg_e=reg, reg_cl=weight, metric="euclidean", norm="max", max_iter=10, max_inner_iter=100
-    )
+    return make
 
 
 def _paper(alpha: float) -> Any:
@@ -157,27 +127,39 @@ class ByReverseValidation:
 
 
 _CHARGES, _REGS = (0.01, 0.02, 0.03, 0.05, 0.08), (0.01, 0.02, 0.03, 0.04)
+_LASSO = {"reg": "reg_e", "weight": "reg_cl"}
 OURS = "structured"
 METHODS = (
     Method("none", "no adaptation", Identity),
-    Method("emd", "EMD", _emd),
-    Method("entropic", "entropic", _entropic, _grid(reg=(0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.14))),
+    Method("emd", "EMD", _pot("EMDTransport", {})),
+    Method(
+        "entropic",
+        "entropic",
+        _pot("SinkhornTransport", {"reg": "reg_e"}, tol=1e-6),
+        _grid(reg=(0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.14)),
+    ),
     Method(
         "laplace",
         "Laplace",
-        _laplace,
+        # 20 steps of conditional gradient in place of POT's 100, for its price.
+        _pot(
+            "EMDLaplaceTransport",
+            {"weight": "reg_lap", "neighbors": "similarity_param"},
+            reg_src=0.5,
+            max_iter=20,
+        ),
         _grid(weight=(3.0, 10.0, 30.0, 100.0, 300.0), neighbors=(3, 7)),
     ),
     Method(
         "lasso",
         "group lasso ℓp-ℓ1",
-        _lasso,
+        _pot("SinkhornLpl1Transport", _LASSO),
         _grid(reg=(0.05, 0.08, 0.12, 0.18, 0.27), weight=(0.02, 0.035, 0.06, 0.1)),
     ),
     Method(
         "lasso_l2",
         "group lasso ℓ1-ℓ2",
-        _lasso_l2,
+        _pot("SinkhornL1l2Transport", _LASSO, max_iter=10, max_inner_iter=100),
         _grid(reg=(0.01, 0.02, 0.035, 0.05, 0.07), weight=(0.25, 0.5, 1.0, 2.0)),
     ),
     Method(
@@ -351,9 +333,8 @@ class Comparison:
     def _task(
         self, setting: Setting, method: str, grid: list[Parameters], seed: int, tuning: bool
     ) -> Task:
-        keep = (
-            not tuning and seed == 0 and setting.name == self.figures and (method in FIGURE_METHODS)
-        )
+        drawn = setting.name == self.figures and method in FIGURE_METHODS
+        keep = drawn and seed == 0 and not tuning
         text = json.dumps([SAMPLE, HELD_OUT, keep, grid], sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         stage = "tune" if tuning else "report"

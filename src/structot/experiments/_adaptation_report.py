@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from structot.experiments._adaptation import (
-    BY_KEY,
-    FIGURE_METHODS,
-    OURS,
-    Comparison,
-    Setting,
-)
+from structot._typing import Array
+from structot.experiments._adaptation import BY_KEY, FIGURE_METHODS, OURS, Comparison, Setting
 from structot.experiments._runner import Records
+from structot.experiments._tables import table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = np.ndarray
 Published = dict[str, tuple[float, ...]]  # method -> figures, one per column
 
 
@@ -45,18 +40,18 @@ def interval(differences: Array) -> tuple[float, float]:
 def results(comparison: Comparison, done: Records) -> dict[str, Any]:
     """Everything that the tables show, as JSON values."""
     chosen = comparison.chosen(done)
-    table: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
     for setting in comparison.settings:
         runs = {m: comparison.runs(done, setting, m) for m in comparison.methods}
         accuracy = {m: np.array([run["accuracy"][0] for run in runs[m]]) for m in runs}
-        table[setting.name] = {m: _cell(runs[m], accuracy[m], accuracy[OURS]) for m in runs}
-        for method, cell in table[setting.name].items():
+        cells[setting.name] = {m: _cell(runs[m], accuracy[m], accuracy[OURS]) for m in runs}
+        for method, cell in cells[setting.name].items():
             cell["parameters"] = chosen[setting.name][method]
     return {
         "reference": OURS,
         "seeds": comparison.seeds,
         "tuning_seeds": list(comparison.tuning_seeds),
-        "settings": table,
+        "settings": cells,
     }
 
 
@@ -77,11 +72,9 @@ def _cell(runs: list[dict[str, Any]], accuracy: Array, reference: Array) -> dict
 
 def pooled(data: dict[str, Any], settings: list[Setting], method: str) -> tuple[float, float]:
     """Δ averaged over settings (the directions) seed by seed, with its interval."""
-    table, reference = data["settings"], data["reference"]
-    each = [
-        np.subtract(table[s.name][reference]["accuracy"], table[s.name][method]["accuracy"])
-        for s in settings
-    ]
+    cells = [data["settings"][s.name] for s in settings]
+    ours, others = ([c[m]["accuracy"] for c in cells] for m in (data["reference"], method))
+    each = np.subtract(ours, others)  # (settings, seeds)
     return interval(np.mean(each, axis=0))
 
 
@@ -92,40 +85,35 @@ def accuracy_table(
     published: Published | None = None,
 ) -> str:
     """Mean ± standard deviation, a row per method, with the published figures beside."""
-    table = data["settings"]
-    methods = list(table[settings[0].name])
     rows = []
-    for method in methods:
-        cells = [table[s.name][method] for s in settings]
+    for method in _methods(data, settings):
+        cells = [data["settings"][s.name][method] for s in settings]
         row = [BY_KEY[method].title, *(f"{c['mean']:.1f} ± {c['std']:.1f}" for c in cells)]
         if published is not None:
             figures = published.get(method)
             row.append(" / ".join(f"{x:.1f}" for x in figures) if figures else "–")
         rows.append(row)
-    return _markdown(["method", *columns, *(["published"] if published is not None else [])], rows)
+    return table(["method", *columns, *(["published"] if published is not None else [])], rows)
 
 
 def difference_table(
     data: dict[str, Any], settings: list[Setting], columns: list[str], pools: dict[str, list]
 ) -> str:
     """Δ against each other method; pooled columns last."""
-    table = data["settings"]
-    rows = []
-    for method in table[settings[0].name]:
-        if method == data["reference"]:
-            continue
-        groups = [*([s] for s in settings), *pools.values()]
-        row = [BY_KEY[method].title, *(_signed(*pooled(data, g, method)) for g in groups)]
-        rows.append(row)
-    return _markdown([f"{BY_KEY[data['reference']].title}, minus", *columns, *pools], rows)
+    groups = [*([s] for s in settings), *pools.values()]
+    rows = [
+        [BY_KEY[method].title, *(_signed(*pooled(data, g, method)) for g in groups)]
+        for method in _methods(data, settings)
+        if method != data["reference"]
+    ]
+    return table([f"{BY_KEY[data['reference']].title}, minus", *columns, *pools], rows)
 
 
 def trust_table(data: dict[str, Any], settings: list[Setting]) -> str:
     """What stands behind the plans: certified gaps, marginal errors; and the parameters chosen."""
-    table = data["settings"]
     rows = []
-    for method in table[settings[0].name]:
-        cells = [table[s.name][method] for s in settings]
+    for method in _methods(data, settings):
+        cells = [data["settings"][s.name][method] for s in settings]
         gaps = [c["largest_gap"] for c in cells if c["largest_gap"] is not None]
         errors = [
             c["largest_marginal_error"] for c in cells if c["largest_marginal_error"] is not None
@@ -139,7 +127,7 @@ def trust_table(data: dict[str, Any], settings: list[Setting]) -> str:
             ]
         )
     head = ["method", "largest certified gap", "largest marginal error", "parameters, by column"]
-    return _markdown(head, rows)
+    return table(head, rows)
 
 
 def verdict(data: dict[str, Any], pools: dict[str, list[Setting]]) -> str:
@@ -147,7 +135,7 @@ def verdict(data: dict[str, Any], pools: dict[str, list[Setting]]) -> str:
     lines = []
     for name, members in pools.items():
         words: dict[str, list[str]] = {"above": [], "not told apart from": [], "below": []}
-        for method in data["settings"][members[0].name]:
+        for method in _methods(data, members):
             if method == data["reference"] or method in ("ward", "default", "reverse"):
                 continue
             mean, width = pooled(data, members, method)
@@ -160,9 +148,8 @@ def verdict(data: dict[str, Any], pools: dict[str, list[Setting]]) -> str:
     return "\n".join(lines)
 
 
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _methods(data: dict[str, Any], settings: list[Setting]) -> list[str]:
+    return list(data["settings"][settings[0].name])
 
 
 def _signed(mean: float, width: float) -> str:
@@ -178,6 +165,8 @@ def draw_plans(comparison: Comparison, done: Records, setting: Setting) -> Figur
     """The coupling matrices of seed 0, rows and columns sorted by class."""
     import matplotlib.pyplot as plt
 
+    from structot import plot
+
     methods = [m for m in FIGURE_METHODS if m in comparison.methods and m != "none"]
     figure, axes = plt.subplots(
         1, len(methods), figsize=(2.1 * len(methods), 2.5), layout="constrained"
@@ -185,18 +174,10 @@ def draw_plans(comparison: Comparison, done: Records, setting: Setting) -> Figur
     for ax, method in zip(np.atleast_1d(axes), methods, strict=True):
         run = comparison.runs(done, setting, method)[0]
         ys, yt, P = run["source_labels"], run["target_labels"], run["plan"]
-        rows, cols = np.argsort(ys, kind="stable"), np.argsort(yt, kind="stable")
-        P = P[rows][:, cols]
-        ax.imshow(np.sqrt(P / P.max()), cmap="Blues", interpolation="nearest")
-        for side, labels in ((ax.axhline, ys[rows]), (ax.axvline, yt[cols])):
-            for border in np.flatnonzero(np.diff(labels)):
-                side(border + 0.5, color="0.6", linewidth=0.4)
-        inside = P[ys[rows][:, None] == yt[cols][None, :]].sum() / P.sum()
-        title = _short(method)
-        ax.set_title(
-            f"{title}\n{100 * inside:.0f} % in class, {run['accuracy'][0]:.0f} % right", fontsize=8
-        )
-        ax.set(xticks=[], yticks=[])
+        plot.plan(P, ys, yt, ax=ax).set(xlabel="", ylabel="", aspect="equal")
+        inside = P[ys[:, None] == yt[None, :]].sum() / P.sum()
+        right = f"{100 * inside:.0f} % in class, {run['accuracy'][0]:.0f} % right"
+        ax.set_title(f"{_short(method)}\n{right}", fontsize=8)
     np.atleast_1d(axes)[0].set(ylabel="source, by class", xlabel="target, by class")
     return figure
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from structot._files import whole_file
 
-__all__ = ["dump", "load", "plain"]
+__all__ = ["dump", "load"]
 
 _ARRAY = "__array__"  # marks the place of an array inside the JSON part
 
@@ -21,8 +20,8 @@ def dump(path: Path, record: dict[str, Any]) -> None:
     """Write a record of JSON values and NumPy arrays, nested as it may be."""
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps(_without_arrays(record, arrays))
-    with whole_file(path) as aside, open(aside, "wb") as file:
-        np.savez_compressed(file, json=np.array(text), **arrays)  # type: ignore[arg-type]
+    with whole_file(path) as aside:
+        np.savez_compressed(aside, json=np.array(text), **arrays)  # type: ignore[arg-type]
 
 
 def load(path: Path) -> dict[str, Any] | None:
@@ -33,19 +32,6 @@ def load(path: Path) -> dict[str, Any] | None:
             return _with_arrays(json.loads(str(file["json"])), arrays)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-
-
-def plain(value: Any) -> Any:
-    """Strict JSON: arrays as lists, NumPy numbers as numbers, NaN and infinity as null."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def _without_arrays(value: Any, arrays: dict[str, np.ndarray]) -> Any:

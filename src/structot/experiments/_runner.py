@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from structot._files import whole_file, write_text
+from structot._files import json_text, whole_file, write_text
+from structot._progress import Progress, progress_bar
 from structot.experiments import _records
-from structot.experiments._progress import task_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,23 +83,27 @@ class Report:
 
     results: dict[str, Any]
     markdown: str
-    figures: dict[str, Callable[[], Figure]]
+    figures: Mapping[str, Callable[[], Figure]]
 
 
-class Experiment(Protocol):
-    """A module's ``EXPERIMENT``. ``needs`` names the data sets without which it cannot run."""
+@dataclass(frozen=True)
+class Experiment:
+    """What is computed and what is made of it.
+
+    Parameters
+    ----------
+    name, title
+        For folders and for readers.
+    tasks
+        The tasks known so far; asked again, with their records, until nothing new appears.
+    report
+        Numbers, words and pictures of finished tasks.
+    """
 
     name: str
     title: str
-    needs: tuple[str, ...]
-
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """The tasks known so far; asked again, with their records, until nothing new appears."""
-        ...
-
-    def report(self, settings: Settings, done: Records) -> Report:
-        """Numbers, words and pictures of finished tasks."""
-        ...
+    tasks: Callable[[Settings, Records], list[Task]]
+    report: Callable[[Settings, Records], Report]
 
 
 def run(
@@ -139,7 +143,7 @@ def run(
     records: Records = {}
     seconds: dict[str, float] = {}
     worked = False
-    with task_bar(experiment.name, progress) as bar:
+    with progress_bar(experiment.name, progress, lasting=True) as bar:
         while True:
             wanted = {task.key: task for task in experiment.tasks(settings, _copy(records))}
             new = [task for key, task in wanted.items() if key not in records]
@@ -155,10 +159,10 @@ def run(
     report = experiment.report(settings, records)
     if worked or not _is_written(folder, report):
         _write(folder, report)
-        made = {"settings": _records.plain(_settings(settings)), "first_tasks": first}
+        made: dict[str, Any] = {"settings": _settings(settings), "first_tasks": first}
         made |= {"seconds": sum(seconds.values()), "seconds_by_task": seconds}
         made["figures"] = list(report.figures)
-        write_text(folder / "run.json", json.dumps(made, indent=1) + "\n")
+        write_text(folder / "run.json", json_text(made))
     return report
 
 
@@ -200,17 +204,19 @@ def _file(folder: Path, key: str) -> Path:
     return folder / f"{key}.npz"
 
 
-def _finish(tasks: list[Task], folder: Path, jobs: int, bar: Any) -> bool:
+def _finish(tasks: list[Task], folder: Path, jobs: int, bar: Progress) -> bool:
     """Do the tasks without a readable file; whether there were any."""
     left = [task for task in tasks if _records.load(_file(folder, task.key)) is None]
     bar.expect(len(tasks), done=len(tasks) - len(left))
     if jobs > 1 and len(left) > 1:
         for key in _in_processes(left, folder, jobs):
-            bar.advance(key)
+            bar.show(key)
+            bar.advance()
     else:
         for task in left:
-            bar.begin(task.key)
-            bar.advance(_perform(task, _file(folder, task.key)))
+            bar.show(task.key)
+            _perform(task, _file(folder, task.key))
+            bar.advance()
     return bool(left)
 
 
@@ -257,5 +263,4 @@ def _write(folder: Path, report: Report) -> None:
             figure.savefig(aside, dpi=RESOLUTION)
         plt.close(figure)
     write_text(folder / "report.md", report.markdown.rstrip() + "\n")
-    text = json.dumps(_records.plain(report.results), indent=1, ensure_ascii=False)
-    write_text(folder / "results.json", text + "\n")
+    write_text(folder / "results.json", json_text(report.results))

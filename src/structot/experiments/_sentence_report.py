@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import rankdata
 
+from structot._typing import Array
 from structot.experiments._runner import Records, Report
 from structot.experiments._sentence_tasks import APPENDIX, Choice, best_width, smooth
 from structot.experiments._tables import table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = np.ndarray
 
 RESAMPLES = 1000
 PUBLISHED = {"wmd": (0.67, 0.71), "structured": (0.59, 0.75)}

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.concave import ThresholdSqrt
 from structot.datasets.sick import Sick, glove, sick
 from structot.groups import ngrams
 from structot.text import Parsed, WordMover
-from structot.text._plans import exact
-
-Array = np.ndarray
+from structot.transport import emd
 
 APPENDIX = {
     "a": "I left my book in the hotel",
@@ -234,9 +233,7 @@ def _positional(
         M = plain.cost(s, t)
         places = [(np.arange(size) + 0.5) / size for size in M.shape]
         M += price * plain.unit * np.abs(np.subtract.outer(*places))
-        P, u, v = np.empty(M.shape), np.empty(M.shape[0]), np.empty(M.shape[1])
-        exact(M, s.weights, t.weights, P, u, v)
-        d[k] = (P * M).sum()
+        d[k] = emd(M, s.weights, t.weights).value
     return plain.unit, d
 
 

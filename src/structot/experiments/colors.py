@@ -5,14 +5,11 @@ The photographs ship inside scikit-image.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from structot.experiments._runner import Records, Report, Settings, Task
+from structot._typing import Array
+from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 from structot.experiments._tables import certificate, reached, table
 
 if TYPE_CHECKING:
@@ -27,7 +24,7 @@ SHOWN = ("emd", "entropic-0.1", "alpha-0.3")
 TOL = 2e-2
 
 
-def photograph(name: str, step: int = 1) -> np.ndarray:
+def photograph(name: str, step: int = 1) -> Array:
     """A photograph of scikit-image, every ``step``-th pixel of it."""
     try:
         from skimage import data
@@ -40,10 +37,10 @@ def photograph(name: str, step: int = 1) -> np.ndarray:
 
 def compute(source: str, target: str, step: int, n_samples: int, **options: Any) -> dict[str, Any]:
     """One recoloured photograph and the two measures, in the regions of the source."""
-    from structot.image import color_transfer, sharpness, spread
+    from structot.image import ColorTransfer, sharpness, spread
 
     images = photograph(source, step), photograph(target, step)
-    answer = color_transfer(
+    answer = ColorTransfer.of(
         *images, n_samples=n_samples, tol=TOL, time_limit=120.0, random_state=0, **options
     )
     return {
@@ -82,57 +79,50 @@ def _pairs(settings: Settings) -> tuple[tuple[str, str], ...]:
     return PAIRS[:1] if settings.quick else PAIRS
 
 
-@dataclass(frozen=True)
-class Colors:
-    """Which transport gives uniform regions with sharp borders."""
+def tasks(settings: Settings, done: Records) -> list[Task]:
+    """One picture each; ``quick`` takes half the resolution and fewer samples."""
+    size = {"step": 2, "n_samples": 400} if settings.quick else {"step": 1, "n_samples": 1000}
+    return [
+        Task(
+            _key(pair, variant, settings),
+            compute,
+            {"source": pair[0], "target": pair[1], **size, **options},
+        )
+        for pair in _pairs(settings)
+        for variant, options in _variants().items()
+    ]
 
-    name: str = "colors"
-    title: str = "Colour transfer between photographs (Figure 2)"
-    needs: tuple[str, ...] = ()
 
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """One picture each; ``quick`` takes half the resolution and fewer samples."""
-        size = {"step": 2, "n_samples": 400} if settings.quick else {"step": 1, "n_samples": 1000}
-        return [
-            Task(
-                _key(pair, variant, settings),
-                compute,
-                {"source": pair[0], "target": pair[1], **size, **options},
-            )
-            for pair in _pairs(settings)
-            for variant, options in _variants().items()
-        ]
-
-    def report(self, settings: Settings, done: Records) -> Report:
-        """Spread and sharpness by pair and method, and whether the paper's claim holds."""
-        results: dict[str, Any] = {"pairs": {}}
-        parts = [
-            "Spread: root mean square distance of a pixel's colour from the mean of its region "
-            "(smaller is more uniform). Sharpness: mean colour step between neighbouring pixels "
-            "of different regions (larger is sharper). Both in the regions of the source."
-        ]
-        for pair in _pairs(settings):
-            records = {v: done[_key(pair, v, settings)] for v in _variants()}
-            verdict = _verdict(records)
-            fields = ("spread", "sharpness", "gap", "seconds")
-            results["pairs"][" to ".join(pair)] = {
-                **{v: {name: r[name] for name in fields} for v, r in records.items()},
-                **verdict,
-            }
-            first = records["emd"]
-            rows = [["source itself", first["source_spread"], first["source_sharpness"], "", ""]]
-            rows += [[_words(v), *(r[name] for name in fields)] for v, r in records.items()]
-            head = ["transport", "spread", "sharpness", "gap", "seconds of the solve"]
-            held = f"{verdict['holds']} of {verdict['comparisons']}"
-            parts.append(
-                f"**{pair[0]} in the colours of {pair[1]}.** More uniform than EMD and sharper "
-                f"than entropic, over all α and reg: {held} comparisons.\n\n" + table(head, rows)
-            )
-        results["gaps_reached"] = reached(done.values())
-        figures: dict[str, Callable[[], Figure]] = {
-            "-".join(pair): partial(draw_pair, pair, settings, done) for pair in _pairs(settings)
+def report(settings: Settings, done: Records) -> Report:
+    """Spread and sharpness by pair and method, and whether the paper's claim holds."""
+    results: dict[str, Any] = {"pairs": {}}
+    parts = [
+        "Spread: root mean square distance of a pixel's colour from the mean of its region "
+        "(smaller is more uniform). Sharpness: mean colour step between neighbouring pixels "
+        "of different regions (larger is sharper). Both in the regions of the source."
+    ]
+    for pair in _pairs(settings):
+        records = {v: done[_key(pair, v, settings)] for v in _variants()}
+        verdict = _verdict(records)
+        fields = ("spread", "sharpness", "gap", "seconds")
+        results["pairs"][" to ".join(pair)] = {
+            **{v: {name: r[name] for name in fields} for v, r in records.items()},
+            **verdict,
         }
-        return Report(results, "\n\n".join(parts), figures)
+        first = records["emd"]
+        rows = [["source itself", first["source_spread"], first["source_sharpness"], "", ""]]
+        rows += [[_words(v), *(r[name] for name in fields)] for v, r in records.items()]
+        head = ["transport", "spread", "sharpness", "gap", "seconds of the solve"]
+        held = f"{verdict['holds']} of {verdict['comparisons']}"
+        parts.append(
+            f"**{pair[0]} in the colours of {pair[1]}.** More uniform than EMD and sharper "
+            f"than entropic, over all α and reg: {held} comparisons.\n\n" + table(head, rows)
+        )
+    results["gaps_reached"] = reached(done.values())
+    figures = {
+        "-".join(pair): partial(draw_pair, pair, settings, done) for pair in _pairs(settings)
+    }
+    return Report(results, "\n\n".join(parts), figures)
 
 
 def _verdict(records: Records) -> dict[str, int]:
@@ -175,4 +165,4 @@ def draw_pair(pair: tuple[str, str], settings: Settings, done: Records) -> Figur
     return figure
 
 
-EXPERIMENT = Colors()
+EXPERIMENT = Experiment("colors", "Colour transfer between photographs (Figure 2)", tasks, report)

@@ -8,19 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
+from structot.experiments import _adaptation_report as shared
 from structot.experiments._adaptation import METHODS, SAMPLINGS, Comparison, Domain, Setting
-from structot.experiments._adaptation_report import (
-    Published,
-    accuracy_table,
-    difference_table,
-    draw_digits,
-    draw_plans,
-    results,
-    trust_table,
-    verdict,
-)
-from structot.experiments._runner import Records, Report, Settings, Task
+from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 
+TITLE = "Domain adaptation MNIST ↔ USPS (the paper's Table 1)"
 SIDE = 16
 SEEDS = 20
 DIRECTIONS = (("mnist", "usps"), ("usps", "mnist"))
@@ -29,7 +22,7 @@ BLURRED = ("none", "emd", "entropic", "lasso", "structured", "ward")
 KNOWN = (1, 2)  # labelled target digits per class, in the third table
 LABELLED = ("none", "entropic", "lasso", "structured", "ward")
 # Table 1 of the paper: MNIST → USPS, USPS → MNIST. How often it was repeated is not said.
-PUBLISHED: Published = {
+PUBLISHED: shared.Published = {
     "none": (41.20, 33.10),
     "emd": (37.72, 33.68),
     "entropic": (55.70, 43.64),
@@ -56,7 +49,7 @@ def load(data: str | None = None, blur: float = 0.0) -> dict[str, Domain]:
     return domains
 
 
-def _unit(images: np.ndarray, blur: float) -> np.ndarray:
+def _unit(images: Array, blur: float) -> Array:
     if blur:
         from scipy.ndimage import gaussian_filter
 
@@ -65,73 +58,68 @@ def _unit(images: np.ndarray, blur: float) -> np.ndarray:
     return flat / np.linalg.norm(flat, axis=1, keepdims=True)
 
 
-class Digits:
-    """The experiment: every method tuned alike on five seeds, reported on twenty others."""
+def tasks(settings: Settings, done: Records) -> list[Task]:
+    """Tuning, then the reported runs, of each of the three tables."""
+    return [task for part in _parts(settings) for task in part.tasks(done)]
 
-    name = "digits"
-    title = "Domain adaptation MNIST ↔ USPS (the paper's Table 1)"
-    needs = ("mnist", "usps")
 
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """Tuning, then the reported runs, of each of the three tables."""
-        return [task for part in self._parts(settings) for task in part.tasks(done)]
+def report(settings: Settings, done: Records) -> Report:
+    """The tables with intervals, the published figures beside, and a plain verdict."""
+    main, blurred, labelled = _parts(settings)
+    data = {
+        "main": shared.results(main, done),
+        "blurred": shared.results(blurred, done),
+        "labelled": shared.results(labelled, done),
+    }
+    data["published"] = {method: list(values) for method, values in PUBLISHED.items()}
+    shown = main.settings[0]
+    text = "\n\n".join(
+        [
+            f"# {TITLE}",
+            _setting_text(main),
+            "## Accuracy in percent (mean ± standard deviation) and paired differences",
+            *_tables(main, data["main"], PUBLISHED),
+            "## What stands behind the plans",
+            shared.trust_table(data["main"], list(main.settings)),
+            f"## With images blurred by {BLUR:g} pixel, every method tuned again",
+            *_tables(blurred, data["blurred"]),
+            "## With one or two labelled target digits per class, every method tuned again",
+            "The labels are given to every transport that takes them, and the labelled target "
+            "digits are training points of 1-NN for every method.",
+            *_tables(labelled, data["labelled"]),
+        ]
+    )
+    figures = {
+        "digits_plans": lambda: shared.draw_plans(main, done, shown),
+        "digits_transported": lambda: shared.draw_digits(main, done, shown, SIDE),
+    }
+    return Report(data, text, figures)
 
-    def report(self, settings: Settings, done: Records) -> Report:
-        """The tables with intervals, the published figures beside, and a plain verdict."""
-        main, blurred, labelled = self._parts(settings)
-        data = {
-            "main": results(main, done),
-            "blurred": results(blurred, done),
-            "labelled": results(labelled, done),
-        }
-        data["published"] = {method: list(values) for method, values in PUBLISHED.items()}
-        shown = main.settings[0]
-        text = "\n\n".join(
-            [
-                f"# {self.title}",
-                _setting_text(main),
-                "## Accuracy in percent (mean ± standard deviation) and paired differences",
-                *_tables(main, data["main"], PUBLISHED),
-                "## What stands behind the plans",
-                trust_table(data["main"], list(main.settings)),
-                f"## With images blurred by {BLUR:g} pixel, every method tuned again",
-                *_tables(blurred, data["blurred"]),
-                "## With one or two labelled target digits per class, every method tuned again",
-                "The labels are given to every transport that takes them, and the labelled target "
-                "digits are training points of 1-NN for every method.",
-                *_tables(labelled, data["labelled"]),
-            ]
-        )
-        figures = {
-            "digits_plans": lambda: draw_plans(main, done, shown),
-            "digits_transported": lambda: draw_digits(main, done, shown, SIDE),
-        }
-        return Report(data, text, figures)
 
-    def _parts(self, settings: Settings) -> tuple[Comparison, ...]:
-        seeds = settings.seeds or (3 if settings.quick else SEEDS)
-        options = {"data": None if settings.data is None else str(Path(settings.data))}
-        samplings = SAMPLINGS[:1] if settings.quick else SAMPLINGS
-        common: dict[str, Any] = {"load": load, "options": options, "seeds": seeds}
-        if settings.quick:
-            common |= {"tuning_seeds": (100, 101), "thin": 5}
-        sharp = tuple(Setting(*way, sampling) for sampling in samplings for way in DIRECTIONS)
-        soft = tuple(Setting(*way, sampling, BLUR) for sampling in samplings for way in DIRECTIONS)
-        few = tuple(
-            Setting(*way, "balanced", known=known)
-            for known in (KNOWN[:1] if settings.quick else KNOWN)
-            for way in DIRECTIONS
-        )
-        keys = tuple(method.key for method in METHODS)
-        return (
-            Comparison(settings=sharp, methods=keys, figures=sharp[0].name, **common),
-            Comparison(settings=soft, methods=BLURRED, **common),
-            Comparison(settings=few, methods=LABELLED, **common),
-        )
+def _parts(settings: Settings) -> tuple[Comparison, ...]:
+    seeds = settings.seeds or (3 if settings.quick else SEEDS)
+    options = {"data": None if settings.data is None else str(Path(settings.data))}
+    samplings = SAMPLINGS[:1] if settings.quick else SAMPLINGS
+    common: dict[str, Any] = {"load": load, "options": options, "seeds": seeds}
+    if settings.quick:
+        common |= {"tuning_seeds": (100, 101), "thin": 5}
+    sharp = tuple(Setting(*way, sampling) for sampling in samplings for way in DIRECTIONS)
+    soft = tuple(Setting(*way, sampling, BLUR) for sampling in samplings for way in DIRECTIONS)
+    few = tuple(
+        Setting(*way, "balanced", known=known)
+        for known in (KNOWN[:1] if settings.quick else KNOWN)
+        for way in DIRECTIONS
+    )
+    keys = tuple(method.key for method in METHODS)
+    return (
+        Comparison(settings=sharp, methods=keys, figures=sharp[0].name, **common),
+        Comparison(settings=soft, methods=BLURRED, **common),
+        Comparison(settings=few, methods=LABELLED, **common),
+    )
 
 
 def _tables(
-    comparison: Comparison, data: dict[str, Any], published: Published | None = None
+    comparison: Comparison, data: dict[str, Any], published: shared.Published | None = None
 ) -> list[str]:
     """Accuracies, differences, verdict."""
     settings = list(comparison.settings)
@@ -139,11 +127,14 @@ def _tables(
     pools: dict[str, list[Setting]] = {}
     for setting in settings:
         pools.setdefault(f"both directions, {_kind(setting)}", []).append(setting)
-    text = [accuracy_table(data, settings, columns, published)]
+    text = [shared.accuracy_table(data, settings, columns, published)]
     for reference in ("structured", "ward"):
         if reference in comparison.methods:
             shown = {**data, "reference": reference}
-            text += [difference_table(shown, settings, columns, pools), verdict(shown, pools)]
+            text += [
+                shared.difference_table(shown, settings, columns, pools),
+                shared.verdict(shown, pools),
+            ]
     return text
 
 
@@ -168,4 +159,4 @@ def _setting_text(comparison: Comparison) -> str:
     )
 
 
-EXPERIMENT = Digits()
+EXPERIMENT = Experiment("digits", TITLE, tasks, report)

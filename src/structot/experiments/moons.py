@@ -6,20 +6,17 @@ T(i) = Σ_j P_ij Y_j / a_i the barycentric image of X_i.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.concave import ThresholdSqrt
 from structot.datasets.synthetic import ClusterProblem, two_moons
-from structot.experiments._runner import Records, Report, Settings, Task
-from structot.experiments._sweep import names as plan_names
-from structot.experiments._sweep import sweep, words
-from structot.experiments._tables import certificate, reached, table
+from structot.experiments._runner import Experiment, Records, Report, Settings, Task
+from structot.experiments._sweep import Draws, draw_plans, names, record, solve_kind, sweep, words
+from structot.experiments._tables import reached, table
 from structot.groups import neighborhoods
-from structot.solvers.solve import solve
 from structot.structures.groups import Groups
 
 if TYPE_CHECKING:
@@ -29,12 +26,11 @@ __all__ = ["EXPERIMENT", "compute", "drawn_neighbours_kept", "neighbours_kept"]
 
 N_POINTS, NEIGHBOURS, NOISE = 60, 4, 0.05
 SHOWN = (0.3, 0.9)
-REG = 0.05  # of the mean cost
 TOL = 1e-2
 _SMOOTHING = 0.01  # g beyond its threshold: nearly flat, yet increasing
 
 
-def neighbours_kept(plan: np.ndarray, X: np.ndarray, Y: np.ndarray, k: int) -> float:
+def neighbours_kept(plan: Array, X: Array, Y: Array, k: int) -> float:
     """Share of the pairs i' in N(i) whose images T(i'), T(i) are again among k nearest.
 
     Examples
@@ -47,7 +43,7 @@ def neighbours_kept(plan: np.ndarray, X: np.ndarray, Y: np.ndarray, k: int) -> f
     return float((before & after).sum() / before.sum())
 
 
-def drawn_neighbours_kept(plan: np.ndarray, X: np.ndarray, Y: np.ndarray, k: int) -> float:
+def drawn_neighbours_kept(plan: Array, X: Array, Y: Array, k: int) -> float:
     """Probability that partners j, j', drawn from P for neighbours i, i', are neighbours or equal.
 
     Unlike `neighbours_kept` it falls when a point's mass is spread, whatever it is spread over.
@@ -57,11 +53,11 @@ def drawn_neighbours_kept(plan: np.ndarray, X: np.ndarray, Y: np.ndarray, k: int
     return float((before * (R @ after @ R.T)).sum() / before.sum())
 
 
-def _images(plan: np.ndarray, Y: np.ndarray) -> np.ndarray:
+def _images(plan: Array, Y: Array) -> Array:
     return plan @ Y / plan.sum(axis=1, keepdims=True)
 
 
-def _adjacency(points: np.ndarray, k: int) -> np.ndarray:
+def _adjacency(points: Array, k: int) -> Array:
     adjacent = np.zeros((len(points), len(points)), bool)
     for i, group in enumerate(neighborhoods(points, k)):
         adjacent[i, group[1:]] = True  # the first is the point itself
@@ -71,27 +67,13 @@ def _adjacency(points: np.ndarray, k: int) -> np.ndarray:
 def compute(kind: str, seed: int, *, alpha: float = 0.0, n: int = N_POINTS) -> dict[str, Any]:
     """One plan between the moons of a seed: ``"emd"``, ``"entropic"`` or ``"structured"``."""
     data = _data(seed, n)
-    M = data.cost
-    options: dict[str, Any] = {}
-    if kind == "entropic":
-        options["reg"] = REG * M.mean()
-    elif kind == "structured":
-        options["structure"] = Groups(
-            neighborhoods(data.X, NEIGHBOURS),
-            neighborhoods(data.Y, NEIGHBOURS),
-            ThresholdSqrt(alpha, scale=_SMOOTHING),
-            units="block",
-            equal_coverage=True,
-        )
-    result = solve(M, tol=TOL, time_limit=60.0, **options)
+    around = [neighborhoods(points, NEIGHBOURS) for points in (data.X, data.Y)]
+    g = ThresholdSqrt(alpha, scale=_SMOOTHING)
+    structure = Groups(around[0], around[1], g, units="block", equal_coverage=True)
+    result = solve_kind(kind, data.cost, structure, TOL)
     points = result.plan, data.X, data.Y, NEIGHBOURS
-    return {
-        **certificate(result, TOL),
-        "kept": neighbours_kept(*points),
-        "drawn_kept": drawn_neighbours_kept(*points),
-        "linear": result.value_linear,
-        "plan": result.plan if seed == 0 else np.zeros((0, 0)),
-    }
+    kept, drawn = neighbours_kept(*points), drawn_neighbours_kept(*points)
+    return record(result, TOL, seed, kept=kept, drawn_kept=drawn)
 
 
 def _data(seed: int, n: int = N_POINTS) -> ClusterProblem:
@@ -102,78 +84,58 @@ def _alphas(settings: Settings) -> tuple[float, ...]:
     return (0.3, 0.6, 0.9) if settings.quick else (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-@dataclass(frozen=True)
-class Moons:
-    """Whether neighbours stay neighbours."""
+def tasks(settings: Settings, done: Records) -> list[Task]:
+    """One plan each."""
+    return sweep(compute, settings, _alphas(settings))
 
-    name: str = "moons"
-    title: str = "Two moons with neighbourhood groups (appendix)"
-    needs: tuple[str, ...] = ()
 
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """One plan each."""
-        seeds = settings.seeds or (1 if settings.quick else 5)
-        return sweep(compute, seeds, _alphas(settings))
-
-    def report(self, settings: Settings, done: Records) -> Report:
-        """Neighbours kept by method and α."""
-        seeds = sorted({int(key.rsplit("-", 1)[1]) for key in done})
-        names = plan_names(_alphas(settings))
-
-        def mean(name: str, field: str) -> float:
-            return float(np.mean([done[f"{name}-{seed}"][field] for seed in seeds]))
-
-        kept = {name: mean(name, "kept") for name in names}
-        drawn = {name: mean(name, "drawn_kept") for name in names}
-        gaps = {name: max(done[f"{name}-{seed}"]["gap"] for seed in seeds) for name in names}
-        best = max(names[2:], key=lambda name: kept[name])
-        text = (
-            f"{N_POINTS} points on either moon, groups of a point and its {NEIGHBOURS} nearest "
-            f"neighbours on both sides; draws: {len(seeds)}. Neighbours kept: the share of pairs "
-            "of neighbours whose barycentric images are again among each other's nearest. "
-            f"Structured transport keeps {kept[best]:.0%} at best ({words(best, REG)}), EMD "
-            f"{kept['emd']:.0%}, entropic {kept['entropic']:.0%}. The last column counts randomly "
-            "drawn partners instead of barycentric images; there spreading the mass over a block "
-            f"counts against a plan: EMD {drawn['emd']:.0%}, structured at best "
-            f"{max(drawn[name] for name in names[2:]):.0%}.\n\n"
-            + table(
-                ["plan", "neighbours kept", "largest gap", "plain cost", "drawn partners kept"],
-                [
-                    [words(name, REG), kept[name], gaps[name], mean(name, "linear"), drawn[name]]
-                    for name in names
-                ],
-            )
+def report(settings: Settings, done: Records) -> Report:
+    """Neighbours kept by method and α."""
+    draws, plans = Draws(done), names(_alphas(settings))
+    kept = {name: draws.mean(name, "kept") for name in plans}
+    drawn = {name: draws.mean(name, "drawn_kept") for name in plans}
+    gaps = {name: max(draws(name, "gap")) for name in plans}
+    best = max(plans[2:], key=lambda name: kept[name])
+    text = (
+        f"{N_POINTS} points on either moon, groups of a point and its {NEIGHBOURS} nearest "
+        f"neighbours on both sides; draws: {len(draws.seeds)}. Neighbours kept: the share of pairs "
+        "of neighbours whose barycentric images are again among each other's nearest. "
+        f"Structured transport keeps {kept[best]:.0%} at best ({words(best)}), EMD "
+        f"{kept['emd']:.0%}, entropic {kept['entropic']:.0%}. The last column counts randomly "
+        "drawn partners instead of barycentric images; there spreading the mass over a block "
+        f"counts against a plan: EMD {drawn['emd']:.0%}, structured at best "
+        f"{max(drawn[name] for name in plans[2:]):.0%}.\n\n"
+        + table(
+            ["plan", "neighbours kept", "largest gap", "plain cost", "drawn partners kept"],
+            [
+                [words(name), kept[name], gaps[name], draws.mean(name, "linear"), drawn[name]]
+                for name in plans
+            ],
         )
-        results = {
-            "neighbours_kept": kept,
-            "drawn_neighbours_kept": drawn,
-            "largest_gap": gaps,
-            "seeds": seeds,
-            "gaps_reached": reached(done.values()),
-        }
-        figures: dict[str, Callable[[], Figure]] = {"moons": lambda: draw(done)}
-        return Report(results, text, figures)
+    )
+    results = {
+        "neighbours_kept": kept,
+        "drawn_neighbours_kept": drawn,
+        "largest_gap": gaps,
+        "seeds": draws.seeds,
+        "gaps_reached": reached(done.values()),
+    }
+    return Report(results, text, {"moons": lambda: draw(done)})
 
 
 def draw(done: Records) -> Figure:
-    """Matchings above, coloured along the source's arc, plans below."""
-    import matplotlib.pyplot as plt
-
-    from structot import plot
-
+    """Coloured along the source's arc."""
     data = _data(0)
-    names = plan_names(SHOWN[::-1])
-    figure, axes = plt.subplots(
-        2, len(names), figsize=(12, 5.0), layout="constrained", height_ratios=(0.62, 1)
+    return draw_plans(
+        done,
+        data,
+        SHOWN[::-1],
+        lambda entry: f"neighbours kept {entry['kept']:.0%}",
+        colors=(np.arange(len(data.X)) * 6 // len(data.X), None),
+        along=" along the arc",
+        figsize=(12, 5.0),
+        height_ratios=(0.62, 1),
     )
-    along = np.arange(len(data.X)) * 6 // len(data.X)
-    for name, (top, bottom) in zip(names, axes.T, strict=True):
-        record = done[f"{name}-0"]
-        plot.matching(data.X, data.Y, record["plan"], along, ax=top)
-        plot.plan(record["plan"], ax=bottom).set(xlabel="", ylabel="")
-        top.set_title(f"{words(name, REG)}\nneighbours kept {record['kept']:.0%}", fontsize=9)
-    axes[1, 0].set(xlabel="target points along the arc", ylabel="source points along the arc")
-    return figure
 
 
-EXPERIMENT = Moons()
+EXPERIMENT = Experiment("moons", "Two moons with neighbourhood groups (appendix)", tasks, report)

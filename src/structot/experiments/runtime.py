@@ -6,14 +6,14 @@ options, stopped by the same certified gap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structot.concave import ThresholdSqrt
 from structot.datasets.synthetic import clusters
-from structot.experiments._runner import Records, Report, Settings, Task
+from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 from structot.experiments._tables import certificate, table
 from structot.result import Result
 from structot.solvers.solve import solve
@@ -54,14 +54,7 @@ def compute(method: str, n: int, seed: int, tol: float, limit: float) -> dict[st
     """Seconds to the gap, and the trace, after a small solve that pays for compilation."""
     _solve(method, 8, seed, tol, 5.0)
     result = _solve(method, n, seed, tol, limit)
-    trace = result.trace
-    return {
-        **certificate(result, tol),
-        "trace_time": np.asarray(trace.time),
-        "trace_value": np.asarray(trace.value),
-        "trace_lower_bound": np.asarray(trace.lower_bound),
-        "trace_iteration": np.asarray(trace.iteration),
-    }
+    return {**certificate(result, tol), **{f"trace_{k}": v for k, v in vars(result.trace).items()}}
 
 
 def _solve(method: str, n: int, seed: int, tol: float, limit: float) -> Result:
@@ -74,56 +67,44 @@ def _key(method: str, n: int, seed: int, plan: _Plan) -> str:
     return f"{method}-n{n}-gap{plan.tol:g}-limit{plan.limit:g}-{seed}"
 
 
-@dataclass(frozen=True)
-class Runtime:
-    """Who reaches the gap at which size, and when."""
-
-    name: str = "runtime"
-    title: str = "Time to a fixed certified gap against problem size (Figure 1, right)"
-    needs: tuple[str, ...] = ()
-
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """One size after the other: who missed the gap for every draw is not asked for more."""
-        plan = _plan(settings)
-        tasks = []
-        for method in METHODS:
-            for n in plan.sizes:
-                keys = [_key(method, n, seed, plan) for seed in range(plan.seeds)]
-                tasks += [
-                    Task(key, compute, _arguments(method, n, seed, plan))
-                    for seed, key in enumerate(keys)
-                ]
-                if not any(done[key]["converged"] for key in keys if key in done):
-                    break
-        return tasks
-
-    def report(self, settings: Settings, done: Records) -> Report:
-        """Median seconds by method and size; None where the gap was not reached by most."""
-        plan = _plan(settings)
-        seconds: dict[str, list[float | None]] = {}
-        for method in METHODS:
-            seconds[method] = [_median(done, method, n, plan) for n in plan.sizes]
-        rows = [
-            [METHODS[method], *("–" if s is None else s for s in times)]
-            for method, times in seconds.items()
-        ]
-        text = (
-            f"Median seconds (draws: {plan.seeds}) to a certified gap of {plan.tol:g}, 3 "
-            f"classes, α = {ALPHA:g}. A dash: not reached within {plan.limit:g} s for most draws; "
-            "after a size where no draw reached it larger ones were not tried.\n\n"
-            + table(["method", *(f"n = {n}" for n in plan.sizes)], rows)
-        )
-        results = {"sizes": list(plan.sizes), "tol": plan.tol, "time_limit": plan.limit}
-        results |= {"seeds": plan.seeds, "seconds": seconds, "gaps_by_task": _gaps(done)}
-        figures = {
-            "runtime": lambda: draw_times(results),
-            "convergence": lambda: draw_convergence(done, plan),
-        }
-        return Report(results, text, figures)
+def tasks(settings: Settings, done: Records) -> list[Task]:
+    """One size after the other: who missed the gap for every draw is not asked for more."""
+    plan = _plan(settings)
+    tasks = []
+    for method in METHODS:
+        for n in plan.sizes:
+            keys = [_key(method, n, seed, plan) for seed in range(plan.seeds)]
+            for seed, key in enumerate(keys):
+                arguments = {"method": method, "n": n, "seed": seed}
+                arguments |= {"tol": plan.tol, "limit": plan.limit}
+                tasks.append(Task(key, compute, arguments))
+            if not any(done[key]["converged"] for key in keys if key in done):
+                break
+    return tasks
 
 
-def _arguments(method: str, n: int, seed: int, plan: _Plan) -> dict[str, Any]:
-    return {"method": method, "n": n, "seed": seed, "tol": plan.tol, "limit": plan.limit}
+def report(settings: Settings, done: Records) -> Report:
+    """Median seconds by method and size; None where the gap was not reached by most."""
+    plan = _plan(settings)
+    seconds = {m: [_median(done, m, n, plan) for n in plan.sizes] for m in METHODS}
+    rows = [
+        [METHODS[method], *("–" if s is None else s for s in times)]
+        for method, times in seconds.items()
+    ]
+    text = (
+        f"Median seconds (draws: {plan.seeds}) to a certified gap of {plan.tol:g}, 3 "
+        f"classes, α = {ALPHA:g}. A dash: not reached within {plan.limit:g} s for most draws; "
+        "after a size where no draw reached it larger ones were not tried.\n\n"
+        + table(["method", *(f"n = {n}" for n in plan.sizes)], rows)
+    )
+    gaps = {key: record["gap"] for key, record in done.items()}
+    results = {"sizes": list(plan.sizes), "tol": plan.tol, "time_limit": plan.limit}
+    results |= {"seeds": plan.seeds, "seconds": seconds, "gaps_by_task": gaps}
+    figures = {
+        "runtime": lambda: draw_times(results),
+        "convergence": lambda: draw_convergence(done, plan),
+    }
+    return Report(results, text, figures)
 
 
 def _median(done: Records, method: str, n: int, plan: _Plan) -> float | None:
@@ -133,10 +114,6 @@ def _median(done: Records, method: str, n: int, plan: _Plan) -> float | None:
     times = [done[key]["seconds"] if done[key]["converged"] else np.inf for key in keys]
     median = float(np.median(times))
     return median if np.isfinite(median) else None
-
-
-def _gaps(done: Records) -> dict[str, float]:
-    return {key: record["gap"] for key, record in done.items()}
 
 
 def draw_times(results: dict[str, Any]) -> Figure:
@@ -185,11 +162,12 @@ def draw_convergence(done: Records, plan: _Plan) -> Figure:
     traces = {}
     for method, label in METHODS.items():
         record = done[_key(method, max(tried), 0, plan)]
-        fields = ("iteration", "time", "value", "lower_bound")
-        traces[label] = Trace(**{name: record[f"trace_{name}"] for name in fields})
+        traces[label] = Trace(**{f.name: record[f"trace_{f.name}"] for f in fields(Trace)})
     plot.convergence(traces, ax=ax)
     figure.suptitle(f"n = {max(tried)}", fontsize=10)
     return figure
 
 
-EXPERIMENT = Runtime()
+EXPERIMENT = Experiment(
+    "runtime", "Time to a fixed certified gap against problem size (Figure 1, right)", tasks, report
+)

@@ -7,13 +7,13 @@ and ``concave`` (the paper's form); choices within each are made by cross-valida
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.experiments import _sentence_tasks as work
-from structot.experiments._runner import Records, Report, Settings, Task
+from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 from structot.experiments._sentence_report import make_report, shown
 from structot.experiments._sentence_tasks import Choice
 
@@ -49,60 +49,54 @@ def choices(quick: bool) -> list[Choice]:
     return found
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """Distances between the sentences of SICK against human scores, and against shuffled copies."""
+def tasks(settings: Settings, done: Records) -> list[Task]:
+    """First the grid on train, the order test and the appendix, then what was chosen."""
+    data = None if settings.data is None else str(settings.data)
+    count = 60 if settings.quick else 2000
+    limit = 40 if settings.quick else None
+    first = [
+        Task(f"grid_{count}_{c.name}", work.grid, {"choice": c, "data": data, "count": count})
+        for c in choices(settings.quick)
+    ]
+    for method, prices in ORDER.items():
+        for price, split in itertools.product(prices, ("train", "test")):
+            arguments = {"method": method, "price": price, "ngram": 2, "split": split}
+            key = f"order_{split}_{method}_{price:g}_{limit or 'all'}"
+            first.append(Task(key, work.order, {**arguments, "data": data, "limit": limit}))
+    first.append(Task("appendix", work.appendix, {"data": data}))
+    if any(task.key not in done for task in first):
+        return first
+    return first + _second(settings, done, data, count, limit)
 
-    name: str = "sentences"
-    title: str = "Word Mover's Distance with phrases: relatedness and word order on SICK"
-    needs: tuple[str, ...] = ("sick", "glove")
 
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """First the grid on train, the order test and the appendix, then what was chosen."""
-        data = None if settings.data is None else str(settings.data)
-        count = 60 if settings.quick else 2000
-        limit = 40 if settings.quick else None
-        first = [
-            Task(f"grid_{count}_{c.name}", work.grid, {"choice": c, "data": data, "count": count})
-            for c in choices(settings.quick)
-        ]
-        for method, prices in ORDER.items():
-            for price, split in itertools.product(prices, ("train", "test")):
-                arguments = {"method": method, "price": price, "ngram": 2, "split": split}
-                key = f"order_{split}_{method}_{price:g}_{limit or 'all'}"
-                first.append(Task(key, work.order, {**arguments, "data": data, "limit": limit}))
-        first.append(Task("appendix", work.appendix, {"data": data}))
-        if any(task.key not in done for task in first):
-            return first
-        return first + self._second(settings, done, data, count, limit)
+def _second(
+    settings: Settings, done: Records, data: str | None, count: int, limit: int | None
+) -> list[Task]:
+    """The whole of SICK for the chosen ones and their controls, and the draws."""
+    chosen = select(settings, done, count)
+    tasks = {}
+    for choice, _ in shown(chosen).values():
+        arguments = {"choice": choice, "data": data, "limit": limit}
+        key = f"whole_{limit or 'all'}_{choice.name}"
+        tasks[key] = Task(key, work.whole, arguments)
+    size = 20 if settings.quick else 100
+    for seed in range(draws(settings)):
+        own = select(settings, done, count, seed, size)
+        key = f"draw_{size}_{count}_{seed}"
+        sample = {"seed": seed, "choices": own, "data": data, "size": size}
+        tasks[key] = Task(key, work.draw, sample)
+    return list(tasks.values())
 
-    def _second(
-        self, settings: Settings, done: Records, data: str | None, count: int, limit: int | None
-    ) -> list[Task]:
-        """The whole of SICK for the chosen ones and their controls, and the draws."""
-        chosen = select(settings, done, count)
-        tasks = {}
-        for choice, _ in shown(chosen).values():
-            arguments = {"choice": choice, "data": data, "limit": limit}
-            key = f"whole_{limit or 'all'}_{choice.name}"
-            tasks[key] = Task(key, work.whole, arguments)
-        size = 20 if settings.quick else 100
-        for seed in range(draws(settings)):
-            own = select(settings, done, count, seed, size)
-            key = f"draw_{size}_{count}_{seed}"
-            sample = {"seed": seed, "choices": own, "data": data, "size": size}
-            tasks[key] = Task(key, work.draw, sample)
-        return list(tasks.values())
 
-    def report(self, settings: Settings, done: Records) -> Report:
-        """Tables, verdict and pictures."""
-        count, size = (60, 20) if settings.quick else (2000, 100)
-        chosen = select(settings, done, count)
-        limit = "40" if settings.quick else "all"
-        seeds = range(draws(settings))
-        parts = [_part(seed, count, size) for seed in seeds]
-        keys = [f"draw_{size}_{count}_{seed}" for seed in seeds]
-        return make_report(done, chosen, limit, parts, keys, count)
+def report(settings: Settings, done: Records) -> Report:
+    """Tables, verdict and pictures."""
+    count, size = (60, 20) if settings.quick else (2000, 100)
+    chosen = select(settings, done, count)
+    limit = "40" if settings.quick else "all"
+    seeds = range(draws(settings))
+    parts = [_part(seed, count, size) for seed in seeds]
+    keys = [f"draw_{size}_{count}_{seed}" for seed in seeds]
+    return make_report(done, chosen, limit, parts, keys, count)
 
 
 def draws(settings: Settings) -> int:
@@ -110,7 +104,7 @@ def draws(settings: Settings) -> int:
     return settings.seeds or (3 if settings.quick else 20)
 
 
-def _part(seed: int, count: int, size: int) -> np.ndarray:
+def _part(seed: int, count: int, size: int) -> Array:
     """Which of the pairs of the grid are the training pairs of a draw."""
     return np.random.default_rng([seed, 0]).choice(count, min(size, count), replace=False)
 
@@ -132,4 +126,9 @@ def select(
     return {family: best[family][1] for family in FAMILIES}
 
 
-EXPERIMENT = Sentences()
+EXPERIMENT = Experiment(
+    "sentences",
+    "Word Mover's Distance with phrases: relatedness and word order on SICK",
+    tasks,
+    report,
+)

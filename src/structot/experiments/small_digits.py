@@ -6,18 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from structot._typing import Array
+from structot.experiments import _adaptation_report as shared
 from structot.experiments._adaptation import Comparison, Domain, Setting
-from structot.experiments._adaptation_report import (
-    accuracy_table,
-    difference_table,
-    draw_digits,
-    draw_plans,
-    results,
-    trust_table,
-    verdict,
-)
-from structot.experiments._runner import Records, Report, Settings, Task
+from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 
+TITLE = "Domain adaptation of 8×8 digits to a shifted copy (no download)"
 SIDE = 8
 SEEDS = 10
 KEYS = ("none", "emd", "entropic", "lasso", "paper", "structured", "default")
@@ -38,54 +32,48 @@ def load(blur: float = 0.0) -> dict[str, Domain]:
     return {name: _halves(_contrast(images), labels) for name, (images, labels) in pairs.items()}
 
 
-def _contrast(images: np.ndarray) -> np.ndarray:
+def _contrast(images: Array) -> Array:
     flat = images.reshape(len(images), -1).astype(np.float64)
     flat = np.abs(flat - np.median(flat, axis=1, keepdims=True))
     return flat / np.linalg.norm(flat, axis=1, keepdims=True)
 
 
-def _halves(points: np.ndarray, labels: np.ndarray) -> Domain:
+def _halves(points: Array, labels: Array) -> Domain:
     return Domain(points[::2], labels[::2], points[1::2], labels[1::2])
 
 
-class SmallDigits:
-    """The experiment `digits` in small: same methods, same tuning, images of scikit-learn."""
+def tasks(settings: Settings, done: Records) -> list[Task]:
+    """Tuning, then the reported runs."""
+    return _comparison(settings).tasks(done)
 
-    name = "small_digits"
-    title = "Domain adaptation of 8×8 digits to a shifted copy (no download)"
-    needs = ()
 
-    def tasks(self, settings: Settings, done: Records) -> list[Task]:
-        """Tuning, then the reported runs."""
-        return _comparison(settings).tasks(done)
-
-    def report(self, settings: Settings, done: Records) -> Report:
-        """The table with intervals and a plain verdict."""
-        comparison = _comparison(settings)
-        data = results(comparison, done)
-        columns, pools = ["digits → shifted"], {"digits → shifted copy": [SETTING]}
-        tuning = comparison.tuning_seeds
-        text = "\n\n".join(
-            [
-                f"# {self.title}",
-                "scikit-learn's 8×8 digits, and a copy turned by 20°, blurred, inverted and noisy; "
-                "ten labelled source digits per class, 100 target digits without labels, 1-NN on "
-                f"the other target images. {comparison.seeds} seeds; parameters chosen on seeds "
-                f"{tuning[0]}–{tuning[-1]} and other images.",
-                "## Accuracy in percent, mean ± standard deviation",
-                accuracy_table(data, [SETTING], columns),
-                "## Paired differences with 95 % intervals",
-                difference_table(data, [SETTING], columns, {}),
-                verdict(data, pools),
-                "## What stands behind the plans",
-                trust_table(data, [SETTING]),
-            ]
-        )
-        figures = {
-            "small_digits_plans": lambda: draw_plans(comparison, done, SETTING),
-            "small_digits_transported": lambda: draw_digits(comparison, done, SETTING, SIDE),
-        }
-        return Report(data, text, figures)
+def report(settings: Settings, done: Records) -> Report:
+    """The table with intervals and a plain verdict."""
+    comparison = _comparison(settings)
+    data = shared.results(comparison, done)
+    columns, pools = ["digits → shifted"], {"digits → shifted copy": [SETTING]}
+    tuning = comparison.tuning_seeds
+    text = "\n\n".join(
+        [
+            f"# {TITLE}",
+            "scikit-learn's 8×8 digits, and a copy turned by 20°, blurred, inverted and noisy; "
+            "ten labelled source digits per class, 100 target digits without labels, 1-NN on "
+            f"the other target images. {comparison.seeds} seeds; parameters chosen on seeds "
+            f"{tuning[0]}–{tuning[-1]} and other images.",
+            "## Accuracy in percent, mean ± standard deviation",
+            shared.accuracy_table(data, [SETTING], columns),
+            "## Paired differences with 95 % intervals",
+            shared.difference_table(data, [SETTING], columns, {}),
+            shared.verdict(data, pools),
+            "## What stands behind the plans",
+            shared.trust_table(data, [SETTING]),
+        ]
+    )
+    figures = {
+        "small_digits_plans": lambda: shared.draw_plans(comparison, done, SETTING),
+        "small_digits_transported": lambda: shared.draw_digits(comparison, done, SETTING, SIDE),
+    }
+    return Report(data, text, figures)
 
 
 def _comparison(settings: Settings) -> Comparison:
@@ -101,4 +89,4 @@ def _comparison(settings: Settings) -> Comparison:
     )
 
 
-EXPERIMENT = SmallDigits()
+EXPERIMENT = Experiment("small_digits", TITLE, tasks, report)

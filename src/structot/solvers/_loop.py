@@ -15,10 +15,10 @@ import numpy as np
 
 from structot import certificate
 from structot._deadline import Deadline, OutOfTime
+from structot._progress import live_progress
 from structot.certificate import Dual
 from structot.problem import Objective, Problem
 from structot.result import Result, Status, Trace
-from structot.solvers._progress import live_progress
 from structot.solvers.start import Start
 
 if TYPE_CHECKING:

@@ -190,7 +190,7 @@ def solve_sample(
     from scipy.spatial.distance import cdist
 
     kind = _checks.float_type(X, Y)
-    X, Y = _points("X", X), _points("Y", Y)
+    X, Y = _checks.as_points("X", X), _checks.as_points("Y", Y)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(
             f"X and Y must have equally many features; got {X.shape[1]} and {Y.shape[1]}."
@@ -200,19 +200,6 @@ def solve_sample(
     except ValueError as error:
         raise ValueError(f"metric={metric!r} does not work: {error}") from None
     return solve(M.astype(kind, copy=False), a, b, **options)
-
-
-def _points(name: str, value: Any) -> Any:
-    """Finite points (n, features), at least one."""
-    if np.ndim(value) == 1 and np.size(value):
-        raise ValueError(
-            f"{name} must have shape (points, features); got shape {np.shape(value)}. "
-            f"For points on a line pass {name}[:, None]."
-        )
-    points = _checks.as_array(name, value, 2)
-    if points.size == 0 or not np.isfinite(points).all():
-        raise ValueError(f"{name} must hold finite points, at least one; remove or fill NaN rows.")
-    return points
 
 
 def _choose(method: str | Solver, problem: Problem) -> list[Solver]:

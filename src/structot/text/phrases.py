@@ -7,59 +7,15 @@ word is in equally many phrases, n, so that no word counts more for its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from structot._checks import count, one_of
+from structot._parsed import Parsed as Parsed
 from structot.groups import ngrams
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """A sentence with its dependency tree.
-
-    Parameters
-    ----------
-    tokens
-        The words.
-    heads
-        For each word the number of its head, counted from 1; 0 for the root (as in CoNLL files).
-
-    Examples
-    --------
-    >>> Parsed(["dogs", "bark"], [2, 0]).heads
-    (2, 0)
-    """
-
-    tokens: Sequence[str]
-    heads: Sequence[int]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(str(token) for token in self.tokens))
-        object.__setattr__(self, "heads", tuple(int(head) for head in self.heads))
-        size = len(self.tokens)
-        if len(self.heads) != size:
-            raise ValueError(f"heads has {len(self.heads)} entries for {size} tokens.")
-        if any(not 0 <= head <= size for head in self.heads):
-            raise ValueError(
-                f"heads must be numbers from 1 to {size}, or 0 for the root; got {self.heads}."
-            )
-        for word in range(size):
-            if _depth(self.heads, word) is None:
-                raise ValueError(f"heads has a cycle through word {word + 1}: {self.heads}.")
-
-
-def _depth(heads: Sequence[int], word: int) -> int | None:
-    """Number of words above this one; None in a cycle."""
-    for depth in range(len(heads)):
-        if heads[word] == 0:
-            return depth
-        word = heads[word] - 1
-    return None
 
 
 def contract(heads: Sequence[int], kept: Sequence[int]) -> list[int]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import base64
 import html
 import json
-import re
 from pathlib import Path
-from typing import Any
+
+from markdown_it import MarkdownIt
 
 import structot
 from structot import experiments
 from structot._files import write_text
 from structot.experiments import _records
+from structot.experiments._tables import table
 
 __all__ = ["markdown_to_html", "write_html"]
 
 _MOST_CERTIFICATES = 60  # rows shown of one experiment; all of them are in its folder
+
+# Markup inside the text is shown, not obeyed, and no image is fetched from elsewhere.
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -30,7 +34,7 @@ figcaption { color: #666; font-size: .85rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #e5e5e5; }
-th { text-align: left; font-weight: 600; } td.right, th.right { text-align: right; }
+th { text-align: left; font-weight: 600; }
 code { background: #f3f3f3; padding: 0 .2rem; } summary { cursor: pointer; color: #0072B2; }
 """
 
@@ -87,7 +91,7 @@ def _figure(path: Path) -> str:
 
 def _certificates(folder: Path, seconds: dict[str, float]) -> str:
     """A table of value, bound and gap of every task that has them, folded away."""
-    rows: list[list[Any]] = []
+    rows: list[list[str]] = []
     for key, took in seconds.items():
         if len(rows) == _MOST_CERTIFICATES:
             break
@@ -98,87 +102,24 @@ def _certificates(folder: Path, seconds: dict[str, float]) -> str:
             rows.append([key, *cells, f"{record['gap']:.1e}", f"{took:.2f}"])
     if not rows:
         return ""
-    head = ["task", "value", "lower bound", "gap", "seconds"]
     more = f", the first {len(rows)}" if len(rows) == _MOST_CERTIFICATES < len(seconds) else ""
-    right = [False] + [True] * (len(head) - 1)
-    table = _table(head, rows, right)
-    return f"<details><summary>Certificates{more}</summary>{table}</details>\n"
-
-
-# --------------------------------------------------------------------------------------------------
-# The little of Markdown that reports use: headings, paragraphs, lists, tables, code blocks
-# --------------------------------------------------------------------------------------------------
+    made = markdown_to_html(table(["task", "value", "lower bound", "gap", "seconds"], rows))
+    return f"<details><summary>Certificates{more}</summary>{made}</details>\n"
 
 
 def markdown_to_html(text: str) -> str:
-    """Headings, paragraphs, lists, tables, code blocks; bold, emphasis, code and links in lines.
+    """Markdown with tables as HTML, headings below the page's own; nothing is fetched or run.
 
     Examples
     --------
     >>> markdown_to_html("**a** < `b`")
     '<p><strong>a</strong> &lt; <code>b</code></p>\\n'
     """
-    blocks = re.split(r"\n\s*\n", text.strip())
-    return "".join(_block(block.strip("\n")) for block in _joined_code(blocks) if block.strip())
-
-
-def _joined_code(blocks: list[str]) -> list[str]:
-    """Empty lines inside a fenced code block do not end it."""
-    joined: list[str] = []
-    for block in blocks:
-        if joined and joined[-1].count("```") % 2:
-            joined[-1] += f"\n\n{block}"
-        else:
-            joined.append(block)
-    return joined
-
-
-def _block(block: str) -> str:
-    lines = block.splitlines()
-    first = lines[0].strip()
-    if first.startswith("```"):
-        code = [line for line in lines if not line.strip().startswith("```")]
-        return f"<pre>{html.escape(chr(10).join(code))}</pre>\n"
-    if heading := re.match(r"(#+)\s+(.*)", first):
-        level = min(len(heading[1]) + 2, 6)  # below the section's own heading
-        rest = "\n".join(lines[1:])
-        return f"<h{level}>{_inline(heading[2])}</h{level}>\n" + (_block(rest) if rest else "")
-    if first.startswith("|") and len(lines) > 1:
-        cells = [[c.strip() for c in line.strip().strip("|").split("|")] for line in lines]
-        right = [mark.endswith(":") for mark in cells[1]]
-        return _table(cells[0], cells[2:], right)
-    if re.match(r"([-*]|\d+\.)\s", first):
-        items = re.split(r"^\s*(?:[-*]|\d+\.)\s+", block, flags=re.MULTILINE)[1:]
-        kind = "ol" if first[0].isdigit() else "ul"
-        inside = "".join(f"<li>{_inline(' '.join(item.split()))}</li>" for item in items)
-        return f"<{kind}>{inside}</{kind}>\n"
-    return f"<p>{_inline(' '.join(line.strip() for line in lines))}</p>\n"
-
-
-def _table(head: list[Any], rows: list[list[Any]], right: list[bool]) -> str:
-    def line(cells: list[Any], tag: str) -> str:
-        sides = [*right, *[False] * len(cells)]
-        return "".join(
-            f"<{tag}{' class=right' if side else ''}>{_inline(str(cell))}</{tag}>"
-            for cell, side in zip(cells, sides, strict=False)
-        )
-
-    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-    return f'<div class="wide"><table><tr>{line(head, "th")}</tr>{body}</table></div>\n'
-
-
-def _inline(text: str) -> str:
-    """Code first: what is inside it is not looked at again."""
-    parts = re.split(r"(`[^`]+`)", text)
-    return "".join(
-        f"<code>{html.escape(part[1:-1])}</code>" if part.startswith("`") else _emphasis(part)
-        for part in parts
-        if part
+    tokens = _markdown.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
+    page = _markdown.renderer.render(tokens, _markdown.options, {})
+    return page.replace("<table>", '<div class="wide"><table>').replace(
+        "</table>", "</table></div>"
     )
-
-
-def _emphasis(text: str) -> str:
-    text = html.escape(text, quote=False)
-    text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
-    text = re.sub(r"(?<!\w)[*_](\S(?:.*?\S)?)[*_](?!\w)", r"<em>\1</em>", text)
-    return re.sub(r"\[([^\]]+)\]\((https?://[^)\s]+)\)", r'<a href="\2">\1</a>', text)
