@@ -34,7 +34,11 @@ def cases(n: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     windows = [list(range(i, i + 50)) for i in range(0, n - 50, 25)]
     charge = sot.Modular() + sot.Coverage(ys, weights=0.02, units="block")
     pipes = sot.Groups(ys, yt, c.Truncation(500.0), units="cost")
-    yield "newton, thresholds", M, {"structure": sot.Groups(ys, yt, c.ThresholdSqrt(5.0))}
+    yield (
+        "newton, thresholds",
+        M,
+        {"structure": sot.Groups(ys, yt, c.ThresholdSqrt(5.0), units="cost")},
+    )
     yield "newton, blocks", M, {"structure": blocks}
     yield "newton, own targets", M, {"structure": sot.Groups(ys, None, c.Log(0.1), units="block")}
     yield "entropic, plain", M, {"reg": 1e-3 * mean}

@@ -53,7 +53,9 @@ def modular_part(quick: bool) -> list[Row]:
         def solve(alpha: float, part: float) -> _Answers:
             answers = []
             for data in problems:
-                structure = sot.Groups(data.source_labels, data.target_labels, ThresholdSqrt(alpha))
+                structure = sot.Groups(
+                    data.source_labels, data.target_labels, ThresholdSqrt(alpha), units="cost"
+                )
                 if part:
                     structure = sot.Modular() * part + structure
                 answers.append(sot.solve(data.cost, structure=structure))
@@ -86,7 +88,7 @@ def neighborhoods(quick: bool) -> list[Row]:
         def make(size: int, k: int = k) -> Contestants:
             moons = two_moons(size, seed=0)
             near = [sot.groups.neighborhoods(points, k) for points in (moons.X, moons.Y)]
-            structure = sot.Groups(*near, ThresholdSqrt(1.0))
+            structure = sot.Groups(*near, ThresholdSqrt(1.0), units="cost")
             return {"ours": lambda: sot.solve(moons.cost, structure=structure, tol=1e-3)}
 
         timing = race(make, n, warm_size=12, repeats=1)["ours"]

@@ -45,7 +45,7 @@ def _costs(problem: ClusterProblem, power: int) -> Any:
 
 
 def _groups(problem: ClusterProblem, g: Any) -> Any:
-    return sot.Groups(problem.source_labels, problem.target_labels, g)
+    return sot.Groups(problem.source_labels, problem.target_labels, g, units="cost")
 
 
 def _ours(M: Any, structure: Any, tol: float, **options: Any) -> Callable[[], Any]:
@@ -222,7 +222,9 @@ def own_targets(quick: bool) -> list[Row]:
         M = data.cost / data.cost.max()
         ours = {}
         for alpha in alphas:
-            structure = sot.Groups(data.source_labels, None, sot.concave.ThresholdSqrt(alpha))
+            structure = sot.Groups(
+                data.source_labels, None, sot.concave.ThresholdSqrt(alpha), units="cost"
+            )
             ours[f"α = {alpha:g}"] = _ours(M, structure, tol)
         return {**ours, "group lasso": _group_lasso(M, data.source_labels)}
 

@@ -30,7 +30,7 @@ def main(out: Path) -> Path:
     problems = {"plain transport": None}
     for alpha in (1e4, 4e3, 1e3):
         problems[f"structured, α = {alpha:g}"] = sot.Groups(
-            *labels, sot.concave.ThresholdSqrt(alpha)
+            *labels, sot.concave.ThresholdSqrt(alpha), units="cost"
         )
     figure, axes = plt.subplots(2, 4, figsize=(12, 6.2), layout="constrained")
     for (name, structure), (top, bottom) in zip(problems.items(), axes.T, strict=True):

@@ -47,9 +47,11 @@ def structures(X: np.ndarray, Y: np.ndarray, M: np.ndarray) -> dict[str, sot.str
     plain = sot.Modular()
     return {
         "modular": plain,
-        "groups": sot.Groups(LABELS, LABELS, Sqrt()),
-        "overlapping": sot.Groups(*near, Sqrt()),
-        "hierarchy": sot.Hierarchy([LABELS, superclass], [LABELS, superclass], Sqrt()),
+        "groups": sot.Groups(LABELS, LABELS, Sqrt(), units="cost"),
+        "overlapping": sot.Groups(*near, Sqrt(), units="cost"),
+        "hierarchy": sot.Hierarchy(
+            [LABELS, superclass], [LABELS, superclass], Sqrt(), units="cost"
+        ),
         "coverage": plain + sot.Coverage(LABELS, LABELS, weights=2.0 * price),
         "rank": plain + 2.0 * price * sot.Rank(indicators, indicators),
         "logdet": plain + price * sot.LogDet(*center, sigma=1.0),

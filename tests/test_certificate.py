@@ -25,7 +25,7 @@ def tiny(seed):
     M = moved(rng.random((3, 3)) * (rng.random((3, 3)) > 0.15))
     a, b = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3))
     groups = rng.integers(0, 2, 3), rng.integers(0, 2, 3)
-    structure = sot.Groups(*groups, FUNCTIONS[seed % len(FUNCTIONS)])
+    structure = sot.Groups(*groups, FUNCTIONS[seed % len(FUNCTIONS)], units="cost")
     if seed % 3 == 1:
         structure = 0.5 * sot.Modular() + structure
     if seed % 3 == 2:

@@ -39,7 +39,9 @@ def test_padded_ngrams_cover_every_word_n_times(length: int, n: int) -> None:
 def test_padded_windows_with_linear_g_are_plain_transport() -> None:
     """Every pair is in n · n blocks: with the cost shared among them, g(x) = x is plain OT."""
     M = np.random.default_rng(0).random((5, 4))
-    windows = Groups(ngrams(5, 2, True), ngrams(4, 2, True), Linear(), equal_coverage=True)
+    windows = Groups(
+        ngrams(5, 2, True), ngrams(4, 2, True), Linear(), equal_coverage=True, units="cost"
+    )
     assert solve(M, structure=windows).value == pytest.approx(solve(M).value, rel=1e-4)
 
 
@@ -63,7 +65,9 @@ def test_neighbourhoods_are_groups() -> None:
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(8, 2)), rng.normal(size=(7, 2))
     M = np.sum((X[:, None] - Y) ** 2, axis=2)
-    structure = Groups(neighborhoods(X, 2), neighborhoods(Y, 2), Sqrt(), equal_coverage=True)
+    structure = Groups(
+        neighborhoods(X, 2), neighborhoods(Y, 2), Sqrt(), equal_coverage=True, units="cost"
+    )
     assert solve(M, structure=structure, tol=1e-3).converged
 
 

@@ -15,7 +15,9 @@ from structot.datasets.synthetic import clusters
 @pytest.fixture(scope="module")
 def solved():
     data = clusters(12, 9, n_classes=3)
-    structure = sot.Groups(data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(10.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(10.0), units="cost"
+    )
     return data, sot.solve(data.cost, structure=structure)
 
 
@@ -99,7 +101,9 @@ def test_convergence_draws_the_certified_history(solved, ax):
 
 def test_convergence_shares_an_axis_between_bands_and_gap(solved, ax):
     data, newton = solved
-    structure = sot.Groups(data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(10.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(10.0), units="cost"
+    )
     other = sot.solve(data.cost, structure=structure, method="splitting")
     assert plot.convergence({"newton": newton, "splitting": other.trace}, ax=ax) is ax
     bands, gaps = ax.child_axes

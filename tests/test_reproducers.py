@@ -88,7 +88,7 @@ def test_the_entropy_does_not_cancel_near_the_independent_plan():
     assert 0 < entropy < 1e-29
 
 
-@pytest.mark.parametrize("structure", [None, sot.Groups([0, 0, 1], None, c.Sqrt())])
+@pytest.mark.parametrize("structure", [None, sot.Groups([0, 0, 1], None, c.Sqrt(), units="cost")])
 @pytest.mark.parametrize("reg", [1.0, 1e3, 1e6, 1e12])
 def test_bounds_stay_below_values_however_large_reg_is(structure, reg):
     rng = np.random.default_rng(1)
@@ -190,7 +190,7 @@ def test_breakdowns_of_linear_algebra_end_in_a_status(monkeypatch):
     monkeypatch.setattr(newton, "_newton_step", breaks)
     rng = np.random.default_rng(0)
     M = rng.random((6, 6))
-    structure = sot.Groups([0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], c.Sqrt())
+    structure = sot.Groups([0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1], c.Sqrt(), units="cost")
     alone = quiet(M, structure=structure, method="newton")
     assert calls
     assert alone.status is sot.Status.STALLED
@@ -222,8 +222,8 @@ def test_a_failing_network_simplex_ends_in_a_status(monkeypatch):
     [
         sot.Modular() + sot.Coverage.of_sets(np.random.default_rng(0).random((6, 8, 7)) < 0.3, 0.1),
         sot.Modular() + sot.GraphCut([(i, i + 1) for i in range(7)], None, 0.1),
-        sot.Groups([0, 0, 0, 1, 1, 1, 2, 2], [0, 0, 0, 1, 1, 1, 1], c.Sqrt()),
-        sot.Groups([[0, 1, 2, 3], [2, 3, 4, 5, 6, 7]], None, c.Log(0.1)),
+        sot.Groups([0, 0, 0, 1, 1, 1, 2, 2], [0, 0, 0, 1, 1, 1, 1], c.Sqrt(), units="cost"),
+        sot.Groups([[0, 1, 2, 3], [2, 3, 4, 5, 6, 7]], None, c.Log(0.1), units="cost"),
     ],
     ids=["sets", "graph", "groups", "windows"],
 )
@@ -282,7 +282,7 @@ def test_a_deadline_reaches_the_min_norm_point_and_the_functions_of_users():
 def test_a_deadline_reaches_highs_and_the_answer_is_certified():
     rng = np.random.default_rng(0)
     M = rng.random((120, 120))
-    structure = sot.Groups(np.arange(120) % 5, np.arange(120) % 7, c.Truncation(40.0))
+    structure = sot.Groups(np.arange(120) % 5, np.arange(120) % 7, c.Truncation(40.0), units="cost")
     result = limited(M, 0.5, structure=structure, method="linear_program")
     assert verify(M, None, None, structure, result).holds()
 

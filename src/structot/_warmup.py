@@ -92,9 +92,9 @@ def _solve(structure: Any = None, M: Array = _M, **options: Any) -> None:
 
 def _groups() -> None:
     for g in (concave.ThresholdSqrt(0.5), concave.Sqrt()):
-        _solve(Groups(_ROWS, _COLS, g))
-        _solve(0.3 * Modular() + Groups(_ROWS, _COLS, g))
-    _solve(Groups(_ROWS, _COLS, lambda x: np.sqrt(x)))
+        _solve(Groups(_ROWS, _COLS, g, units="cost"))
+        _solve(0.3 * Modular() + Groups(_ROWS, _COLS, g, units="cost"))
+    _solve(Groups(_ROWS, _COLS, lambda x: np.sqrt(x), units="cost"))
     _solve(Groups(_ROWS, _COLS), np.where(_M == _M[0, 0], np.inf, _M))
 
 
@@ -139,7 +139,7 @@ def _other_methods() -> None:
     for method in ("mirror_descent", "saddle_mirror_descent", "mirror_prox"):
         _solve(Groups(_ROWS, _COLS), method=method, max_iter=5)
     pieces = concave.PiecewiseLinear([1.0], [1.0, 0.5])
-    _solve(Groups(_ROWS, _COLS, pieces), method="linear_program")
+    _solve(Groups(_ROWS, _COLS, pieces, units="cost"), method="linear_program")
     _solve(None, method="exact")
 
 
@@ -151,7 +151,7 @@ def _building_blocks() -> None:
     transport.round_plan(_M / _M.sum(), a, b)
     transport.MarginalProjection(_M).project(_M, a, b)
     transport.c_transform(_M, a, b)
-    F = Groups(_ROWS, _COLS, concave.Sqrt()).bind(_M)
+    F = Groups(_ROWS, _COLS, concave.Sqrt(), units="cost").bind(_M)
     for metric in ("euclidean", "cost", "entropy"):
         submodular.project(F, _M, metric)
     submodular.prox(F, _M)

@@ -64,7 +64,7 @@ def test_concave_is_the_papers_model():
     g = sot.concave.ThresholdSqrt(1.0)
     adapt = fitted(concave=g, reg=0.0, tol=1e-5)
     M = cdist(XS, XT) / adapt.cost_scale_
-    value = sot.solve(M, structure=sot.Groups(YS, None, g), tol=1e-5).value
+    value = sot.solve(M, structure=sot.Groups(YS, None, g, units="cost"), tol=1e-5).value
     assert adapt.result_.value == pytest.approx(value, rel=2e-5)
     np.testing.assert_allclose(adapt.coupling_.sum(axis=0), 1 / 40, atol=1e-12)
 

@@ -97,8 +97,8 @@ def test_python_functions_equal_the_built_in_ones() -> None:
 
 def test_scalings_of_python_functions() -> None:
     M = np.arange(1.0, 7.0).reshape(2, 3)
-    F = (3.0 * Groups([0, 0], [0, 0, 1], lambda x: x**0.5)).bind(M)
-    G = (3.0 * Groups([0, 0], [0, 0, 1], Sqrt())).bind(M)
+    F = (3.0 * Groups([0, 0], [0, 0, 1], lambda x: x**0.5, units="cost")).bind(M)
+    G = (3.0 * Groups([0, 0], [0, 0, 1], Sqrt(), units="cost")).bind(M)
     V = np.array([[1.0, 2.0, 0.0], [0.5, 0.1, 4.0]])
     assert F.prox(V) == pytest.approx(G.prox(V), abs=1e-9)
     assert F.greedy(V) == pytest.approx(G.greedy(V), abs=1e-9)

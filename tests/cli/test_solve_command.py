@@ -30,7 +30,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected():
-    structure = sot.Groups(DATA.source_labels, DATA.target_labels, sot.concave.ThresholdSqrt(10.0))
+    structure = sot.Groups(
+        DATA.source_labels, DATA.target_labels, sot.concave.ThresholdSqrt(10.0), units="cost"
+    )
     return sot.solve(DATA.cost, structure=structure)
 
 

@@ -19,7 +19,7 @@ def problem():
     labels = rng.integers(0, 3, 90), rng.integers(0, 4, 96)
     a, b = (x / x.sum() for x in (rng.uniform(0.9, 1.1, 90), rng.uniform(0.9, 1.1, 96)))
     linear = sot.Modular(rng.random((90, 96)))
-    structure = linear + sot.Groups(*labels, c.ThresholdSqrt(0.0))
+    structure = linear + sot.Groups(*labels, c.ThresholdSqrt(0.0), units="cost")
     return Problem.of(moved(1e4 * M), a, b, structure=structure)
 
 
@@ -51,5 +51,5 @@ def test_the_best_product_inside_every_block(problem):
 
 def test_nothing_where_pairs_matter_more_than_blocks():
     M = np.random.default_rng(0).random((10, 8))
-    nearly_modular = sot.Groups(np.arange(10) % 2, None, c.ThresholdSqrt(100.0))
+    nearly_modular = sot.Groups(np.arange(10) % 2, None, c.ThresholdSqrt(100.0), units="cost")
     assert coarse_start(Problem.of(M, structure=nearly_modular)).plan is None

@@ -44,12 +44,12 @@ def cloud(n: int, m: int, seed: int = 0) -> tuple[Array, Array, Array]:
 def structures(rows: Array, cols: Array) -> dict[str, sot.structures.Structure | None]:
     return {
         "plain": None,
-        "groups": sot.Groups(rows, cols, ThresholdSqrt(1.0)),
-        "own": sot.Groups(rows, None, Sqrt()),
-        "both": sot.Modular() + sot.Groups(rows, cols, Truncation(3.0)),
+        "groups": sot.Groups(rows, cols, ThresholdSqrt(1.0), units="cost"),
+        "own": sot.Groups(rows, None, Sqrt(), units="cost"),
+        "both": sot.Modular() + sot.Groups(rows, cols, Truncation(3.0), units="cost"),
         "coverage": sot.Coverage(rows, cols, weights=0.5),
         "fixed charge": sot.Modular() + sot.Coverage(rows, weights=0.02, units="block"),
-        "custom": sot.Groups(rows, cols, np.log1p),
+        "custom": sot.Groups(rows, cols, np.log1p, units="cost"),
     }
 
 
@@ -183,7 +183,7 @@ def test_plain_transport_reaches_the_gap_for_small_reg(fraction: float) -> None:
 def test_groups_reach_the_gap(concave: sot.concave.Concave, own_targets: bool) -> None:
     data = clusters(60, 60, n_classes=3)
     targets = None if own_targets else data.target_labels
-    structure = sot.Groups(data.source_labels, targets, concave)
+    structure = sot.Groups(data.source_labels, targets, concave, units="cost")
     for reg in (0.05, 0.05 * data.cost.mean()):
         assert solve(data.cost, None, None, structure, reg=reg).converged
 
@@ -273,7 +273,9 @@ def test_no_cost_gives_the_independent_plan() -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (5, 1)])
 def test_a_single_point_leaves_one_plan(shape: tuple[int, int]) -> None:
     M = np.random.default_rng(12).random(shape)
-    result = solve(M, None, None, sot.Groups(None, np.zeros(shape[1], int), Sqrt()), reg=0.2)
+    result = solve(
+        M, None, None, sot.Groups(None, np.zeros(shape[1], int), Sqrt(), units="cost"), reg=0.2
+    )
     assert result.converged
     np.testing.assert_allclose(result.plan, 1.0 / M.size, rtol=1e-12)
 

@@ -19,18 +19,21 @@ ROWS, COLS = np.array([0, 0, 1]), np.array([1, 0, 1])
 KINKS = PiecewiseLinear([0.7, 2.0, 4.0], [1.5, 0.8, 0.3, 0.1])
 
 TINY = {
-    "truncation": sot.Groups(ROWS, COLS, Truncation(1.5)),
-    "never reached": sot.Groups(ROWS, COLS, Truncation(100.0)),
-    "nothing": sot.Groups(ROWS, COLS, Truncation(0.0)),
-    "piecewise": sot.Groups(ROWS, COLS, KINKS),
+    "truncation": sot.Groups(ROWS, COLS, Truncation(1.5), units="cost"),
+    "never reached": sot.Groups(ROWS, COLS, Truncation(100.0), units="cost"),
+    "nothing": sot.Groups(ROWS, COLS, Truncation(0.0), units="cost"),
+    "piecewise": sot.Groups(ROWS, COLS, KINKS, units="cost"),
     "block units": sot.Groups(ROWS, COLS, PiecewiseLinear([0.2, 0.5], [1, 0.4, 0]), units="block"),
-    "per block": sot.Groups(ROWS, COLS, lambda k, t: Truncation(1.0 + k) if t else KINKS),
-    "source only": sot.Groups(ROWS, None, Truncation(1.0)),
+    "per block": sot.Groups(
+        ROWS, COLS, lambda k, t: Truncation(1.0 + k) if t else KINKS, units="cost"
+    ),
+    "source only": sot.Groups(ROWS, None, Truncation(1.0), units="cost"),
     "coverage": sot.Coverage(ROWS, COLS, weights=[[1.0, 2.0], [0.5, 0.0]]),
     "fixed charge": sot.Modular() + sot.Coverage(ROWS, COLS, weights=0.7),
-    "two layers": 0.5 * sot.Groups(ROWS, COLS, KINKS) + sot.Coverage(COLS, ROWS, weights=0.4),
-    "three": sot.Groups(ROWS, COLS, Truncation(1.0))
-    + sot.Groups(COLS, ROWS, KINKS)
+    "two layers": 0.5 * sot.Groups(ROWS, COLS, KINKS, units="cost")
+    + sot.Coverage(COLS, ROWS, weights=0.4),
+    "three": sot.Groups(ROWS, COLS, Truncation(1.0), units="cost")
+    + sot.Groups(COLS, ROWS, KINKS, units="cost")
     + sot.Modular(),
 }
 
@@ -59,7 +62,7 @@ def test_equals_the_program_over_all_subsets(name, seed):
 
 def test_the_subset_program_itself_gives_a_plan_of_its_value():
     M, a, b = random_problem(3, 3, 5)
-    structure = sot.Groups(ROWS, COLS, Sqrt())
+    structure = sot.Groups(ROWS, COLS, Sqrt(), units="cost")
     truth = subset_optimum(M, a, b, structure)
     assert structure.bind(M).extension(truth.plan) == pytest.approx(truth.value, rel=1e-9)
     np.testing.assert_allclose(truth.plan.sum(axis=1), a, atol=1e-10)
@@ -68,7 +71,9 @@ def test_the_subset_program_itself_gives_a_plan_of_its_value():
 @pytest.mark.parametrize("g", [Linear(), Truncation(np.inf), PiecewiseLinear([], [1.0])])
 def test_linear_g_is_plain_transport(g):
     M, a, b = random_problem(12, 9, 2)
-    result = solve(M, a, b, structure=sot.Groups(np.arange(12) % 3, np.arange(9) % 2, g))
+    result = solve(
+        M, a, b, structure=sot.Groups(np.arange(12) % 3, np.arange(9) % 2, g, units="cost")
+    )
     assert result.value == pytest.approx(emd(M, a, b).value, rel=1e-12)
 
 
@@ -83,7 +88,7 @@ def test_zero_costs_forbidden_pairs_and_points_of_no_weight(algorithm):
     M[0, 0] = M[1, 2] = M[2, 3] = 0.0
     M[0, 2] = np.inf
     a, b = np.array([0.6, 0.0, 0.4]), np.array([0.3, 0.4, 0.3, 0.0])
-    structure = sot.Groups(ROWS, [0, 1, 1, 0], Truncation(0.8))
+    structure = sot.Groups(ROWS, [0, 1, 1, 0], Truncation(0.8), units="cost")
     truth = subset_optimum(M, a, b, structure)
     result = solve(M, a, b, structure=structure, method=LinearProgram(algorithm=algorithm))
     assert result.value == pytest.approx(truth.value, rel=1e-9)
@@ -93,14 +98,16 @@ def test_zero_costs_forbidden_pairs_and_points_of_no_weight(algorithm):
 
 def test_coincident_points_cost_nothing():
     M = np.abs(np.arange(5.0)[:, None] - np.arange(5.0))
-    result = solve(M, structure=sot.Groups([0, 0, 1, 1, 2], [0, 0, 1, 1, 2], Truncation(2.0)))
+    result = solve(
+        M, structure=sot.Groups([0, 0, 1, 1, 2], [0, 0, 1, 1, 2], Truncation(2.0), units="cost")
+    )
     assert result.value == pytest.approx(0.0, abs=1e-12)
 
 
 def test_parts_that_no_pair_connects():
     M = np.full((4, 4), np.inf)
     M[:2, :2], M[2:, 2:] = [[1.0, 2.0], [2.0, 1.5]], [[1.0, 0.5], [3.0, 1.0]]
-    structure = sot.Groups([0, 1, 0, 1], [0, 0, 1, 1], Truncation(1.2))
+    structure = sot.Groups([0, 1, 0, 1], [0, 0, 1, 1], Truncation(1.2), units="cost")
     truth = subset_optimum(M, np.full(4, 0.25), np.full(4, 0.25), structure)
     assert solve(M, structure=structure).value == pytest.approx(truth.value, rel=1e-9)
 
@@ -109,12 +116,12 @@ def test_parts_that_no_pair_connects():
 def test_costs_and_masses_of_any_size(cost_scale, mass_scale):
     M, a, b = random_problem(10, 9, 6)
     rows, cols = np.arange(10) % 3, np.arange(9) % 2
-    reference = solve(M, a, b, structure=sot.Groups(rows, cols, Truncation(4.0)))
+    reference = solve(M, a, b, structure=sot.Groups(rows, cols, Truncation(4.0), units="cost"))
     scaled = solve(
         cost_scale * M,
         mass_scale * a,
         mass_scale * b,
-        structure=sot.Groups(rows, cols, Truncation(4.0 * cost_scale)),
+        structure=sot.Groups(rows, cols, Truncation(4.0 * cost_scale), units="cost"),
     )
     assert scaled.value == pytest.approx(cost_scale * mass_scale * reference.value, rel=1e-9)
 
@@ -123,8 +130,8 @@ def test_the_order_of_the_points_does_not_matter():
     M, a, b = random_problem(10, 9, 7)
     rows, cols = np.arange(10) % 3, np.arange(9) % 2
     i, j = np.random.default_rng(0).permutation(10), np.random.default_rng(1).permutation(9)
-    one = solve(M, a, b, structure=sot.Groups(rows, cols, KINKS))
-    two = solve(M[i][:, j], a[i], b[j], structure=sot.Groups(rows[i], cols[j], KINKS))
+    one = solve(M, a, b, structure=sot.Groups(rows, cols, KINKS, units="cost"))
+    two = solve(M[i][:, j], a[i], b[j], structure=sot.Groups(rows[i], cols[j], KINKS, units="cost"))
     assert two.value == pytest.approx(one.value, rel=1e-9)
 
 
@@ -132,7 +139,7 @@ def test_more_of_the_same_block_is_cheaper():
     M, a, b = random_problem(10, 9, 8)
     rows, cols = np.arange(10) % 3, np.arange(9) % 2
     values = [
-        solve(M, a, b, structure=sot.Groups(rows, cols, Truncation(alpha))).value
+        solve(M, a, b, structure=sot.Groups(rows, cols, Truncation(alpha), units="cost")).value
         for alpha in (0.5, 1.0, 4.0, 16.0, 64.0)
     ]
     assert np.all(np.diff(values) > -1e-12)
@@ -142,7 +149,7 @@ def test_more_of_the_same_block_is_cheaper():
 
 def test_without_time_the_answer_is_poor_but_certified():
     M, a, b = random_problem(40, 40, 9)
-    structure = sot.Groups(np.arange(40) % 3, np.arange(40) % 4, KINKS)
+    structure = sot.Groups(np.arange(40) % 3, np.arange(40) % 4, KINKS, units="cost")
     with pytest.warns(sot.ConvergenceWarning):
         poor = solve(M, a, b, structure=structure, method="linear_program", time_limit=1e-6)
     with warnings.catch_warnings():
@@ -155,7 +162,7 @@ def test_without_time_the_answer_is_poor_but_certified():
 @pytest.mark.parametrize("g", [ThresholdSqrt(1.0), Sqrt()])
 def test_names_the_function_that_is_not_piecewise_linear_where_that_matters(g):
     rows = np.zeros(200, int)
-    structure = sot.Coverage(rows) + sot.Groups(rows, rows, g)
+    structure = sot.Coverage(rows) + sot.Groups(rows, rows, g, units="cost")
     with pytest.raises(ValueError, match=type(g).__name__) as caught:
         sot.solve(np.ones((200, 200)), structure=structure, method="linear_program")
     assert "method='auto'" in str(caught.value)
@@ -164,8 +171,8 @@ def test_names_the_function_that_is_not_piecewise_linear_where_that_matters(g):
 # -- programs over vertices ------------------------------------------------------------------------
 
 OTHERS = {
-    "square root": sot.Groups([0, 0, 1], [0, 1, 1], Sqrt()),
-    "windows": sot.Groups([[0, 1], [1, 2]], [[0, 1], [1, 2]], ThresholdSqrt(0.3)),
+    "square root": sot.Groups([0, 0, 1], [0, 1, 1], Sqrt(), units="cost"),
+    "windows": sot.Groups([[0, 1], [1, 2]], [[0, 1], [1, 2]], ThresholdSqrt(0.3), units="cost"),
     "cut": sot.Modular() + sot.ChainCut(0.2),
     "rank": sot.Modular() + 0.3 * sot.Rank([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], None),
     "volume": sot.LogDet([[1.0], [2.0], [0.5]], [[1.0], [0.0], [1.0]]),
@@ -191,7 +198,9 @@ def test_vertices_one_by_one_lead_to_the_optimum_over_all_subsets(name, seed):
 
 def test_vertices_agree_with_newton_on_larger_problems():
     data = clusters(25, 20, n_classes=3)
-    structure = sot.Groups(data.source_labels, data.target_labels, ThresholdSqrt(100.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, ThresholdSqrt(100.0), units="cost"
+    )
     one, two = (
         sot.solve(data.cost, structure=structure, method=method, tol=1e-6)
         for method in ("linear_program", "newton")
@@ -201,7 +210,7 @@ def test_vertices_agree_with_newton_on_larger_problems():
 
 def test_goes_on_from_a_plan_that_is_known():
     data = clusters(15, 12, n_classes=3)
-    structure = sot.Groups(data.source_labels, data.target_labels, Sqrt())
+    structure = sot.Groups(data.source_labels, data.target_labels, Sqrt(), units="cost")
     first = sot.solve(data.cost, structure=structure, tol=1e-9)
     again = sot.solve(data.cost, structure=structure, method="linear_program", init=first)
     assert again.value <= first.value * (1 + 1e-12)

@@ -41,7 +41,7 @@ def quietly(M, a=None, b=None, **options):
 def cluster_problem(n=24, m=None, alpha=5.0, factor=1.0, seed=0):
     data = clusters(n, m, seed=seed)
     g = sot.concave.ThresholdSqrt(factor * alpha, factor)
-    return factor * data.cost, sot.Groups(data.source_labels, data.target_labels, g)
+    return factor * data.cost, sot.Groups(data.source_labels, data.target_labels, g, units="cost")
 
 
 def tiny(seed):
@@ -54,7 +54,7 @@ def tiny(seed):
     if seed % 3 == 0:
         b = a = np.full(3, 1 / 3)
     g = (sot.concave.ThresholdSqrt(0.7), sot.concave.Truncation(1.2), sot.concave.Sqrt())[seed % 3]
-    return M, a, b, sot.Groups([0, 0, 1], [0, 1, 1], g)
+    return M, a, b, sot.Groups([0, 0, 1], [0, 1, 1], g, units="cost")
 
 
 @pytest.mark.parametrize("solver", ALL, ids=repr)
@@ -172,7 +172,7 @@ def test_forbidden_pairs_and_zero_weights(solver):
 def test_forbidden_pairs_that_force_zeros(method):
     # Only the diagonal is feasible, so Sinkhorn would have to drive (1, 0) to zero.
     M = np.array([[1.0, np.inf], [2.0, 3.0]])
-    groups = sot.Groups([0, 1], [0, 1], sot.concave.Sqrt())
+    groups = sot.Groups([0, 1], [0, 1], sot.concave.Sqrt(), units="cost")
     result = quietly(M, structure=groups, method=method(), tol=1e-3, max_iter=2000)
     np.testing.assert_allclose(result.plan, np.diag([0.5, 0.5]), atol=1e-12)
     assert result.converged
@@ -253,10 +253,10 @@ def test_absurd_steps_lose_no_digits_of_the_proof(step):
 
 @pytest.mark.parametrize("solver", ALL, ids=repr)
 def test_free_transport_and_single_points(solver):
-    groups = sot.Groups([0, 0, 1], [0, 1, 1, 0], sot.concave.Sqrt())
+    groups = sot.Groups([0, 0, 1], [0, 1, 1, 0], sot.concave.Sqrt(), units="cost")
     for structure in (None, groups):
         assert quietly(np.zeros((3, 4)), structure=structure, method=solver).value == 0.0
-    single = sot.Groups([0], [0], sot.concave.Sqrt())
+    single = sot.Groups([0], [0], sot.concave.Sqrt(), units="cost")
     result = sot.solve([[4.0]], structure=single, method=solver)
     assert result.lower_bound == pytest.approx(2.0)
     assert result.value == pytest.approx(2.0)

@@ -17,7 +17,9 @@ NOTHING = np.empty(0)
 
 def problem_of(n=40, m=30, alpha=200.0, linear=0.0, seed=0):
     data = clusters(n, m, n_classes=3, seed=seed)
-    structure = sot.Groups(data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(alpha))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(alpha), units="cost"
+    )
     if linear:
         structure = sot.Modular() * linear + structure
     return Problem.of(data.cost, structure=structure), (data.cost, structure)
@@ -113,7 +115,9 @@ def test_forbidden_pairs_stay_empty():
     data = clusters(30, n_classes=3, seed=1)
     M = data.cost.copy()
     M[:10, :12] = np.inf
-    structure = sot.Groups(data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(50.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, sot.concave.ThresholdSqrt(50.0), units="cost"
+    )
     problem = Problem.of(M, structure=structure)
     solved = sot.solve(M, structure=structure, tol=1e-8)
     inner = iterate(problem, solved, rho=10.0)

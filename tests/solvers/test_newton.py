@@ -27,7 +27,9 @@ def data():
 
 @pytest.mark.parametrize("alpha", [0.0, *np.geomspace(0.1, 1e5, 13)])
 def test_certifies_every_threshold(data, alpha):
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(alpha))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(alpha), units="cost"
+    )
     check(data.cost, structure)
 
 
@@ -36,7 +38,9 @@ def test_rectangular_with_random_weights(alpha):
     data = clusters(60, 110, n_classes=5, n_target_classes=7, seed=3)
     rng = np.random.default_rng(0)
     a, b = rng.dirichlet(np.ones(60)), rng.dirichlet(np.ones(110))
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(alpha))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(alpha), units="cost"
+    )
     check(data.cost, structure, a, b)
 
 
@@ -57,30 +61,30 @@ FUNCTIONS = [
 @pytest.mark.parametrize("concave", FUNCTIONS, ids=lambda g: type(g).__name__)
 def test_every_concave_function(concave):
     data = clusters(30, 24, n_classes=3, seed=5)
-    check(data.cost, sot.Groups(data.source_labels, data.target_labels, concave))
+    check(data.cost, sot.Groups(data.source_labels, data.target_labels, concave, units="cost"))
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0, 10.0])
 def test_source_groups_only(alpha):
     data = clusters(200, n_classes=10, seed=2)
     M = data.cost / data.cost.max()
-    check(M, sot.Groups(data.source_labels, None, c.ThresholdSqrt(alpha)), tol=1e-4)
+    check(M, sot.Groups(data.source_labels, None, c.ThresholdSqrt(alpha), units="cost"), tol=1e-4)
 
 
 def test_target_groups_only_is_the_transpose(data):
     M = data.cost[:50]
     groups = data.source_labels[:50]
-    left = check(M, sot.Groups(groups, None, c.Sqrt()))
-    right = check(M.T.copy(), sot.Groups(None, groups, c.Sqrt()))
+    left = check(M, sot.Groups(groups, None, c.Sqrt(), units="cost"))
+    right = check(M.T.copy(), sot.Groups(None, groups, c.Sqrt(), units="cost"))
     assert right.value == pytest.approx(left.value, rel=2e-6)
 
 
 def test_one_block_for_all(data):
-    check(data.cost, sot.Groups(np.zeros(100), np.zeros(100), c.ThresholdSqrt(100.0)))
+    check(data.cost, sot.Groups(np.zeros(100), np.zeros(100), c.ThresholdSqrt(100.0), units="cost"))
 
 
 def test_singletons_are_plain_transport_with_cost_g(data):
-    result = sot.solve(data.cost, structure=sot.Groups(None, None, c.Sqrt()))
+    result = sot.solve(data.cost, structure=sot.Groups(None, None, c.Sqrt(), units="cost"))
     a = np.full(100, 0.01)
     assert result.method == "exact"
     assert result.value == pytest.approx(ot.emd2(a, a, np.sqrt(data.cost)), rel=1e-9)
@@ -88,13 +92,15 @@ def test_singletons_are_plain_transport_with_cost_g(data):
 
 def test_modular_limit_is_plain_transport(data):
     a = np.full(100, 0.01)
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(1e9))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(1e9), units="cost"
+    )
     result = check(data.cost, structure, tol=1e-10)
     assert result.value == pytest.approx(ot.emd2(a, a, data.cost), rel=1e-9)
 
 
 def test_modular_part_beside_the_groups(data):
-    groups = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(10.0))
+    groups = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(10.0), units="cost")
     result = check(data.cost, 0.3 * sot.Modular() + groups)
     plan = result.plan
     parts = 0.3 * np.sum(plan * data.cost) + groups.bind(data.cost).extension(plan)
@@ -114,14 +120,16 @@ def test_coincident_points_and_tiny_costs():
     assert (M == 0).sum() >= 15
     labels = rng.integers(0, 3, 40), rng.integers(0, 3, 45)
     for alpha in (0.0, 1.0, 30.0):
-        check(M, sot.Groups(*labels, c.ThresholdSqrt(alpha)), tol=1e-5)
+        check(M, sot.Groups(*labels, c.ThresholdSqrt(alpha), units="cost"), tol=1e-5)
 
 
 def test_nothing_to_pay():
     """All costs zero, or a g that is zero: any plan is optimal, and proved so."""
     groups = np.array([0, 0, 1])
     assert check(np.zeros((3, 4)), sot.Groups(groups)).value == 0
-    assert check(np.ones((3, 4)), sot.Groups(groups, None, c.Truncation(0.0))).value == 0
+    assert (
+        check(np.ones((3, 4)), sot.Groups(groups, None, c.Truncation(0.0), units="cost")).value == 0
+    )
 
 
 def test_ends_exactly(data):
@@ -130,14 +138,18 @@ def test_ends_exactly(data):
     To 1e-10: the bound is lowered by the rounding error of evaluating it, some 60 eps times the
     size of what it was made from, which may be hundreds of times the value.
     """
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(3000.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(3000.0), units="cost"
+    )
     result = check(data.cost, structure, tol=1e-10)
     assert result.value - result.lower_bound <= 1.2e-10 * result.value
 
 
 def test_zero_weights_leave_empty_rows_and_finite_potentials(data):
     a = np.r_[np.zeros(10), np.full(90, 1 / 90)]
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(50.0), units="cost"
+    )
     result = check(data.cost, structure, a)
     assert (result.plan[:10] == 0).all()
     assert all(np.isfinite(x).all() for x in result.potentials)
@@ -149,7 +161,9 @@ def test_forbidden_pairs(data):
     M[data.source_labels[:, None] != data.target_labels] = np.inf
     forbidden = np.random.default_rng(0).random(M.shape) < 0.3
     M[forbidden] = np.inf
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(50.0), units="cost"
+    )
     result = check(M, structure, *same_masses(data))
     assert (result.plan[~np.isfinite(M)] == 0).all()
     assert (result.worst_cost[~np.isfinite(M)] == np.inf).all()
@@ -180,7 +194,7 @@ def test_cost_scale_does_not_matter(data, factor):
 
 
 def test_masses_scale_the_value(data):
-    structure = sot.Groups(data.source_labels, data.target_labels, c.Sqrt())
+    structure = sot.Groups(data.source_labels, data.target_labels, c.Sqrt(), units="cost")
     one = check(data.cost, structure)
     seven = check(data.cost, structure, np.full(100, 0.07), np.full(100, 0.07))
     assert seven.value == pytest.approx(7 * one.value, rel=2e-6)
@@ -189,16 +203,20 @@ def test_masses_scale_the_value(data):
 def test_order_of_points_does_not_matter(data):
     rng = np.random.default_rng(1)
     rows, cols = rng.permutation(100), rng.permutation(100)
-    one = check(data.cost, sot.Groups(data.source_labels, data.target_labels, c.Sqrt()))
+    one = check(
+        data.cost, sot.Groups(data.source_labels, data.target_labels, c.Sqrt(), units="cost")
+    )
     labels = data.source_labels[rows], data.target_labels[cols]
-    other = check(data.cost[rows][:, cols], sot.Groups(*labels, c.Sqrt()))
+    other = check(data.cost[rows][:, cols], sot.Groups(*labels, c.Sqrt(), units="cost"))
     assert other.value == pytest.approx(one.value, rel=2e-6)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 20.0, 300.0, 2000.0, 1e4, 1e5])
 def test_a_warm_start_leads_to_the_same_value(data, alpha):
     """Two certified values differ by at most the larger gap."""
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(alpha))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(alpha), units="cost"
+    )
     first = check(data.cost, structure)
     rng = np.random.default_rng(0)
     changed = data.cost * (1 + 1e-4 * rng.random(data.cost.shape))
@@ -219,7 +237,9 @@ def test_searches_near_iterates_meet_the_marginals_and_close_the_gap(monkeypatch
     if weights != "uniform":
         a, b = (rng.dirichlet(np.ones(k)) * (np.arange(k) > 2) for k in data.cost.shape)
         b *= a.sum() / b.sum()
-    structure = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(7000.0))
+    structure = sot.Groups(
+        data.source_labels, data.target_labels, c.ThresholdSqrt(7000.0), units="cost"
+    )
     made = []
     by_search = newton._Certifier.by_search
 

@@ -25,10 +25,11 @@ def dual(request):
     M[1, 2] = 0.0
     rows, cols = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 0, 1, 1, 1])
     structure = {
-        "groups": sot.Groups(rows, cols, c.Sqrt()),
-        "own targets": sot.Groups(rows, None, c.ThresholdSqrt(0.5)),
-        "own sources": sot.Groups(None, cols, c.Log(1.0)),
-        "with linear part": 0.5 * sot.Modular() + sot.Groups(rows, cols, c.Truncation(2.0)),
+        "groups": sot.Groups(rows, cols, c.Sqrt(), units="cost"),
+        "own targets": sot.Groups(rows, None, c.ThresholdSqrt(0.5), units="cost"),
+        "own sources": sot.Groups(None, cols, c.Log(1.0), units="cost"),
+        "with linear part": 0.5 * sot.Modular()
+        + sot.Groups(rows, cols, c.Truncation(2.0), units="cost"),
         "coverage": sot.Modular() + sot.Coverage(rows, cols, weights=0.4),
     }[request.param]
     problem = Problem.of(M, structure=structure)
@@ -213,7 +214,7 @@ def test_tiny_problems_from_end_to_end(reg, coverage):
     rng = np.random.default_rng(1)
     M = rng.random((4, 3))
     rows, cols = np.array([0, 0, 1, 1]), np.array([0, 1, 1])
-    structure = sot.Groups(rows, cols, c.Sqrt())
+    structure = sot.Groups(rows, cols, c.Sqrt(), units="cost")
     if coverage:
         structure = sot.Modular() + sot.Coverage(rows, cols, weights=0.3)
     result = sot.solve(M, structure=structure, reg=reg, tol=1e-7)

@@ -28,7 +28,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def groups(data):
-    return sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0))
+    return sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0), units="cost")
 
 
 @pytest.mark.parametrize("make", [permutation, single_point, sorted_line, dirac, two_diracs])
@@ -43,7 +43,7 @@ def test_known_answers_of_plain_transport(make):
 @pytest.mark.parametrize("g", [c.Sqrt(), c.ThresholdSqrt(3.0), c.Truncation(7.0)], ids=repr)
 def test_known_answer_of_one_block_of_equal_costs(g):
     known = constant_block(g)
-    one = sot.Groups(np.zeros(4), np.zeros(4), g)
+    one = sot.Groups(np.zeros(4), np.zeros(4), g, units="cost")
     result = sot.solve(known.M, known.a, known.b, structure=one, tol=1e-9)
     assert result.value == pytest.approx(known.value, rel=2e-9)
     assert one.bind(known.M).extension(known.plan) == pytest.approx(known.value, rel=1e-12)
@@ -61,7 +61,7 @@ def test_auto_says_what_it_chose(data, groups):
     "concave", [c.Truncation(300.0), c.PiecewiseLinear([100.0, 900.0], [1.0, 0.4, 0.05])], ids=repr
 )
 def test_methods_agree_within_their_gaps(data, concave):
-    groups = sot.Groups(data.source_labels, data.target_labels, concave)
+    groups = sot.Groups(data.source_labels, data.target_labels, concave, units="cost")
     tolerances = {
         "newton": 1e-7,
         "linear_program": 1e-7,
@@ -157,7 +157,7 @@ def test_interruption_comes_through_and_leaves_nothing_behind(data, groups):
 def large():
     """Enough edges for the shared pool of threads."""
     data = clusters(220, n_classes=4, seed=1)
-    groups = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0))
+    groups = sot.Groups(data.source_labels, data.target_labels, c.ThresholdSqrt(50.0), units="cost")
     return data.cost, {"structure": groups, "tol": 1e-3}
 
 
@@ -253,7 +253,7 @@ def test_weights_of_different_precision():
 
 @pytest.mark.parametrize("concave", [c.Linear(), c.ThresholdSqrt(np.inf)], ids=repr)
 def test_linear_g_is_recognised_as_modular(data, concave):
-    groups = sot.Groups(data.source_labels, data.target_labels, concave)
+    groups = sot.Groups(data.source_labels, data.target_labels, concave, units="cost")
     plain = sot.solve(data.cost)
     for structure, factor in ((groups, 1.0), (sot.Modular() + groups, 2.0)):
         result = sot.solve(data.cost, structure=structure)
@@ -262,8 +262,8 @@ def test_linear_g_is_recognised_as_modular(data, concave):
 
 
 def test_regularised_singletons_do_not_depend_on_how_they_are_written(data):
-    one = sot.Groups(None, None, c.Sqrt())
-    each = sot.Groups(None, None, lambda k, t: c.Sqrt())
+    one = sot.Groups(None, None, c.Sqrt(), units="cost")
+    each = sot.Groups(None, None, lambda k, t: c.Sqrt(), units="cost")
     values = [sot.solve(data.cost, structure=s, reg=0.05, tol=1e-8).value for s in (one, each)]
     assert values[0] == pytest.approx(values[1], rel=1e-7)
 
@@ -350,7 +350,7 @@ def test_semi_metric():
 
     def distance(A, B):
         M = np.sqrt(((A[:, None] - B) ** 2).sum(-1))
-        return sot.solve(M, structure=sot.Groups(labels, labels, c.Sqrt()), tol=1e-9)
+        return sot.solve(M, structure=sot.Groups(labels, labels, c.Sqrt(), units="cost"), tol=1e-9)
 
     assert distance(X, X).value == pytest.approx(0, abs=1e-12)
     there, back = distance(X, Y), distance(Y, X)

@@ -34,7 +34,9 @@ def random_problem(n, m, seed):
 
 
 def cluster_groups(problem, alpha):
-    return sot.Groups(problem.source_labels, problem.target_labels, ThresholdSqrt(alpha))
+    return sot.Groups(
+        problem.source_labels, problem.target_labels, ThresholdSqrt(alpha), units="cost"
+    )
 
 
 @pytest.mark.parametrize("g", FAMILIES, ids=repr)
@@ -54,8 +56,11 @@ LAYERS = {
     "coverage": sot.Coverage(ROWS, COLS, weights=[[1.0, 2.0], [0.5, 0.0]]),
     "fixed charge": sot.Modular() + sot.Coverage(ROWS, COLS, weights=0.7),
     "groups and coverage": sot.Groups(ROWS, COLS) + sot.Coverage(COLS, ROWS, weights=0.4),
-    "two metrics": sot.Groups(ROWS, COLS, Sqrt()) + sot.Coverage(COLS, ROWS, weights=30.0),
-    "three": sot.Groups(ROWS, COLS, KINKS) + 0.01 * sot.Groups(COLS, ROWS, Sqrt()) + sot.Modular(),
+    "two metrics": sot.Groups(ROWS, COLS, Sqrt(), units="cost")
+    + sot.Coverage(COLS, ROWS, weights=30.0),
+    "three": sot.Groups(ROWS, COLS, KINKS, units="cost")
+    + 0.01 * sot.Groups(COLS, ROWS, Sqrt(), units="cost")
+    + sot.Modular(),
 }
 
 
@@ -88,7 +93,7 @@ def test_the_optimum_lies_between_the_bounds_when_cut_off(name, max_iter):
 @pytest.mark.parametrize("g", [Truncation(3.0), Truncation(0.5), KINKS], ids=repr)
 def test_agrees_with_the_linear_program(g, n, m, extra):
     M, a, b = random_problem(n, m, 4)
-    structure = sot.Groups(np.arange(n) % 3, np.arange(m) % 2, g)
+    structure = sot.Groups(np.arange(n) % 3, np.arange(m) % 2, g, units="cost")
     structure = structure if extra is None else structure + extra
     exact = solve(M, a, b, structure=structure, method="linear_program", tol=1e-9)
     result = solve(M, a, b, structure=structure, tol=1e-6)
@@ -140,7 +145,9 @@ def test_zero_costs_forbidden_pairs_and_points_of_no_weight():
     M[0, 0] = M[1, 2] = M[2, 3] = 0.0
     M[0, 2] = np.inf
     a, b = np.array([0.6, 0.0, 0.4]), np.array([0.3, 0.4, 0.3, 0.0])
-    structure = sot.Groups(ROWS, [0, 1, 1, 0], ThresholdSqrt(0.3)) + sot.Coverage(ROWS)
+    structure = sot.Groups(ROWS, [0, 1, 1, 0], ThresholdSqrt(0.3), units="cost") + sot.Coverage(
+        ROWS
+    )
     truth = subset_optimum(M, a, b, structure)
     result = solve(M, a, b, structure=structure, tol=1e-7)
     assert result.value == pytest.approx(truth.value, rel=1e-6)
@@ -158,7 +165,7 @@ def test_coincident_points_cost_nothing():
 
 def test_a_function_that_charges_nothing():
     M, a, b = random_problem(3, 3, 3)
-    free = sot.Groups(ROWS, COLS, Truncation(0.0))
+    free = sot.Groups(ROWS, COLS, Truncation(0.0), units="cost")
     result = sot.solve(M, a, b, structure=free, method="splitting")
     assert result.converged
     assert result.value == 0
@@ -242,7 +249,10 @@ class _Opaque(Structure):
 @pytest.mark.parametrize("keep_blocks", [False, True])
 def test_layers_without_a_fast_prox(keep_blocks):
     M, a, b = random_problem(3, 3, 11)
-    parts = sot.Groups(ROWS, COLS, Sqrt()), sot.Groups(COLS, ROWS, KINKS)
+    parts = (
+        sot.Groups(ROWS, COLS, Sqrt(), units="cost"),
+        sot.Groups(COLS, ROWS, KINKS, units="cost"),
+    )
     truth = subset_optimum(M, a, b, parts[0] + parts[1])
     result = solve(M, a, b, structure=_Opaque(*parts, keep_blocks=keep_blocks), tol=1e-5)
     assert result.converged

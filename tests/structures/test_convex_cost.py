@@ -127,7 +127,7 @@ def test_sums_and_scalings_are_convex_costs_too() -> None:
 
 def test_a_convex_cost_beside_groups() -> None:
     """f_groups + f: the sum of both optima bounds it from below, either plan from above."""
-    groups = Groups([0, 0, 1, 1], None, Sqrt())
+    groups = Groups([0, 0, 1, 1], None, Sqrt(), units="cost")
     both = solve(M, A, B, structure=groups + quadratic(), tol=1e-3)
     assert both.converged
     alone = solve(M, A, B, structure=groups)

@@ -131,7 +131,7 @@ def test_bad_modular() -> None:
 
 
 def test_sums_add_and_factors_scale(rng) -> None:
-    a, b, c = Modular(), Groups(ROWS, COLS, Sqrt()), Coverage(ROWS, COLS, 0.3)
+    a, b, c = Modular(), Groups(ROWS, COLS, Sqrt(), units="cost"), Coverage(ROWS, COLS, 0.3)
     F = (a + 2 * b + c * 0.5).bind(M)
     assert len(F.layers) > 1
     for P in rng.uniform(size=(3, *M.shape)):
@@ -144,7 +144,7 @@ def test_sums_add_and_factors_scale(rng) -> None:
 
 
 def test_factors_multiply_through_nested_sums(rng) -> None:
-    a, b = Modular(), Groups(ROWS, COLS, Sqrt())
+    a, b = Modular(), Groups(ROWS, COLS, Sqrt(), units="cost")
     nested = 2.0 * (a + 3.0 * (b + a))
     assert isinstance(nested, Combination)
     assert [f for f, _ in nested.terms] == [2.0, 6.0, 6.0]
@@ -156,7 +156,7 @@ def test_factors_multiply_through_nested_sums(rng) -> None:
 @pytest.mark.parametrize("factor", [2, np.float64(2.0), np.int64(2), np.float32(2.0)])
 def test_numpy_scalars_are_factors(factor) -> None:
     for structure in (factor * Groups(ROWS), Groups(ROWS) * factor):
-        assert repr(structure) == "2 * Groups([0, 1, 0, 1], concave=ThresholdSqrt(1.0))"
+        assert repr(structure) == "2 * Groups([0, 1, 0, 1], concave=Discount(0.75))"
 
 
 def test_one_layer_stays_a_fast_one() -> None:

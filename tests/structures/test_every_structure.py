@@ -165,26 +165,34 @@ def sizes(M: Array) -> tuple[int, int]:
 CASES = {
     "modular": Case(lambda M: Modular(), linear),
     "groups": Case(
-        lambda M: Groups(labels(M.shape[0]), labels(M.shape[1]), Sqrt()),
+        lambda M: Groups(labels(M.shape[0]), labels(M.shape[1]), Sqrt(), units="cost"),
         lambda M: concave_of_sums(M, *map(grouped, sizes(M)), np.sqrt),
     ),
     "source groups": Case(
-        lambda M: Groups(labels(M.shape[0]), None, Truncation(0.8)),
+        lambda M: Groups(labels(M.shape[0]), None, Truncation(0.8), units="cost"),
         lambda M: concave_of_sums(M, grouped(M.shape[0]), alone(M.shape[1]), lambda x: min(x, 0.8)),
     ),
     "overlapping groups": Case(
-        lambda M: Groups(windows(M.shape[0]), windows(M.shape[1]), Log(0.5)),
+        lambda M: Groups(windows(M.shape[0]), windows(M.shape[1]), Log(0.5), units="cost"),
         lambda M: concave_of_sums(M, *map(windows, sizes(M)), lambda x: 0.5 * np.log1p(x / 0.5)),
     ),
     "equal coverage": Case(
         lambda M: Groups(
-            windows(M.shape[0]), windows(M.shape[1]), Truncation(0.3), equal_coverage=True
+            windows(M.shape[0]),
+            windows(M.shape[1]),
+            Truncation(0.3),
+            equal_coverage=True,
+            units="cost",
         ),
         lambda M: concave_of_sums(M, *map(windows, sizes(M)), lambda x: min(x, 0.3), equal=True),
     ),
     "hierarchy": Case(
         lambda M: Hierarchy(
-            [labels(M.shape[0]), [0] * M.shape[0]], None, [Sqrt(), Truncation(0.5)], [0.7, 0.4]
+            [labels(M.shape[0]), [0] * M.shape[0]],
+            None,
+            [Sqrt(), Truncation(0.5)],
+            [0.7, 0.4],
+            units="cost",
         ),
         lambda M: plus(
             (0.7, concave_of_sums(M, grouped(M.shape[0]), alone(M.shape[1]), np.sqrt)),
@@ -249,7 +257,7 @@ CASES = {
     ),
     "groups, rank and graph": Case(
         lambda M: (
-            Groups(labels(M.shape[0]), None, ThresholdSqrt(1.0))
+            Groups(labels(M.shape[0]), None, ThresholdSqrt(1.0), units="cost")
             + 0.3 * Rank(X[: M.shape[0]])
             + 2.0 * GraphCut(path(M.shape[0]), None, 0.1)
         ),

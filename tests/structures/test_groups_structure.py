@@ -136,7 +136,7 @@ def test_value_from_the_definition(g, units: str) -> None:
 def test_one_function_per_block() -> None:
     functions = {(0, 0): Sqrt(), (0, 1): Linear(), (1, 0): Truncation(0.5), (1, 1): Log(0.3)}
     rows, cols = np.array(["a", "b", "a", "b"]), np.array(["x", "x", "y"])
-    F = Groups(rows, cols, lambda k, l: functions[k, l]).bind(M)
+    F = Groups(rows, cols, lambda k, l: functions[k, l], units="cost").bind(M)
     expected = sum(
         g(M[np.ix_(rows == "ab"[k], cols == "xy"[l])].sum()) for (k, l), g in functions.items()
     )
@@ -146,7 +146,11 @@ def test_one_function_per_block() -> None:
     for (k, l), g in functions.items():
         block = np.ix_(rows == "ab"[k], cols == "xy"[l])
         part = M[block]
-        alone += Groups(np.zeros(2), np.zeros(part.shape[1]), g).bind(part).extension(P[block])
+        alone += (
+            Groups(np.zeros(2), np.zeros(part.shape[1]), g, units="cost")
+            .bind(part)
+            .extension(P[block])
+        )
     assert F.extension(P) == pytest.approx(alone)
 
 
@@ -156,7 +160,9 @@ def test_per_block_functions_with_free_and_forbidden_pairs() -> None:
     cost[:2, 0] = np.inf  # the whole block (0, 0)
     cost[2, 0] = 0.0
     rows, cols = [0, 0, 1, 1], [0, 1, 1]
-    F = Groups(rows, cols, lambda k, l: Power([[0.1, 0.5], [0.9, 0.3]][k][l])).bind(cost)
+    F = Groups(rows, cols, lambda k, l: Power([[0.1, 0.5], [0.9, 0.3]][k][l]), units="cost").bind(
+        cost
+    )
     expected = cost[:2, 1:].sum() ** 0.5 + cost[2:, 0].sum() ** 0.9 + cost[2:, 1:].sum() ** 0.3
     assert F.value(np.isfinite(cost)) == pytest.approx(expected)
     assert F.greedy(np.zeros(M.shape))[np.isfinite(cost)].sum() == pytest.approx(expected)
@@ -179,7 +185,9 @@ def test_blocks_without_edges_do_not_shift_the_units(free: bool) -> None:
 
 
 def test_per_block_function_may_be_written_in_python() -> None:
-    F = Groups([0, 0, 1, 1], [0, 0, 0], lambda k, l: lambda x: x / (1 + k + x)).bind(M)
+    F = Groups([0, 0, 1, 1], [0, 0, 0], lambda k, l: lambda x: x / (1 + k + x), units="cost").bind(
+        M
+    )
     x, y = M[:2].sum(), M[2:].sum()
     assert F.value(np.ones(M.shape, bool)) == pytest.approx(x / (1 + x) + y / (2 + y))
 
@@ -206,16 +214,19 @@ def test_every_pair_its_own_block_is_modular(units: str) -> None:
     G = Groups(*labels, lambda k, l: Sqrt(), units=units).bind(cost)
     assert G.greedy(M) == pytest.approx(F.greedy(M))
     with pytest.raises(ValueError, match="not concave"):
-        Groups(None, None, lambda x: x**2).bind(M)
+        Groups(None, None, lambda x: x**2, units="cost").bind(M)
 
 
 def test_single_point_and_single_group() -> None:
-    for structure in (Groups(["a"], ["b"], Sqrt()), Groups(None, None, Sqrt())):
+    for structure in (
+        Groups(["a"], ["b"], Sqrt(), units="cost"),
+        Groups(None, None, Sqrt(), units="cost"),
+    ):
         F = structure.bind([[4.0]])
         assert F.extension([[0.5]]) == pytest.approx(1.0)
         assert F.project([[9.0]]) == pytest.approx(2.0)
         assert F.prox([[3.0]]).shape == (1, 1)
-    one = Groups(np.zeros(4), np.zeros(3), Sqrt()).bind(M)
+    one = Groups(np.zeros(4), np.zeros(3), Sqrt(), units="cost").bind(M)
     assert one.value(np.ones(M.shape, bool)) == pytest.approx(np.sqrt(M.sum()))
     assert one.extension(np.full(M.shape, 0.5)) == pytest.approx(0.5 * np.sqrt(M.sum()))
 
@@ -230,16 +241,18 @@ def test_cost_may_be_a_list_a_frame_integer_or_float32() -> None:
         pd.DataFrame(plain),
         np.asfortranarray(plain),
     ):
-        assert Groups([0, 0], [0, 0], Sqrt()).bind(cost).value(whole) == pytest.approx(4.0)
+        assert Groups([0, 0], [0, 0], Sqrt(), units="cost").bind(cost).value(
+            whole
+        ) == pytest.approx(4.0)
     frozen = plain.copy()
     frozen.flags.writeable = False
-    F = Groups([0, 0], [0, 0], Sqrt()).bind(frozen)
+    F = Groups([0, 0], [0, 0], Sqrt(), units="cost").bind(frozen)
     assert F.project(frozen).sum() == pytest.approx(4.0)
 
 
 def test_mass_may_be_moved_between_pairs_of_a_block_for_less() -> None:
     """Twice the use of a block costs less than twice: the point of the structure."""
-    F = Groups([0, 0, 1, 1], [0, 0, 0], Sqrt()).bind(M)
+    F = Groups([0, 0, 1, 1], [0, 0, 0], Sqrt(), units="cost").bind(M)
     first, second = np.zeros(M.shape, bool), np.zeros(M.shape, bool)
     first[0], second[1] = True, True
     assert F.value(first | second) < F.value(first) + F.value(second)
@@ -251,13 +264,25 @@ def test_mass_may_be_moved_between_pairs_of_a_block_for_less() -> None:
     ("build", "message"),
     [
         (lambda: Groups([0], units="blocks"), "units must be one of 'cost', 'block'.*mean 'block'"),
-        (lambda: Groups([0], concave=3.0), "concave must be a function of concave.*got 3.0"),
-        (lambda: Groups([0], concave=Sqrt), "concave.Sqrt\\(\\).*got <class"),
-        (lambda: Groups([0, 0], [0, 0], lambda x: x**2).bind(np.ones((2, 2))), "is not concave"),
-        (lambda: Groups([0, 0], [0, 0], lambda x: -x).bind(np.ones((2, 2))), "is decreasing"),
-        (lambda: Groups([0, 0], [0, 0], lambda x: x + 1).bind(np.ones((2, 2))), "zero at zero"),
         (
-            lambda: Groups([0, 0], [0, 0], lambda k, l: "sqrt").bind(np.ones((2, 2))),
+            lambda: Groups([0], concave=3.0, units="cost"),
+            "concave must be a function of concave.*got 3.0",
+        ),
+        (lambda: Groups([0], concave=Sqrt, units="cost"), "concave.Sqrt\\(\\).*got <class"),
+        (
+            lambda: Groups([0, 0], [0, 0], lambda x: x**2, units="cost").bind(np.ones((2, 2))),
+            "is not concave",
+        ),
+        (
+            lambda: Groups([0, 0], [0, 0], lambda x: -x, units="cost").bind(np.ones((2, 2))),
+            "is decreasing",
+        ),
+        (
+            lambda: Groups([0, 0], [0, 0], lambda x: x + 1, units="cost").bind(np.ones((2, 2))),
+            "zero at zero",
+        ),
+        (
+            lambda: Groups([0, 0], [0, 0], lambda k, l: "sqrt", units="cost").bind(np.ones((2, 2))),
             "concave must be a function of concave.*got 'sqrt'",
         ),
         (lambda: Groups([0, 0]).bind([[1.0, -2.0], [0, 0]]), r"negative; got -2.0 at \(0, 1\)"),
@@ -271,10 +296,10 @@ def test_bad_groups(build, message: str) -> None:
 
 
 def test_repr() -> None:
-    assert repr(Groups(["a", "b"])) == "Groups(['a', 'b'], concave=ThresholdSqrt(1.0))"
+    assert repr(Groups(["a", "b"])) == "Groups(['a', 'b'], concave=Discount(0.75))"
     long = Groups(np.arange(20), [0, 1], Sqrt(), units="block")
     assert repr(long) == "Groups(<20 labels>, [0, 1], concave=Sqrt(), units='block')"
-    per_block = Groups(np.array([1, 2]), None, lambda k, l: Sqrt())
+    per_block = Groups(np.array([1, 2]), None, lambda k, l: Sqrt(), units="cost")
     assert repr(per_block) == "Groups([1, 2], concave=<per block>)"
     assert repr(Groups(None)) == "Groups(None, concave=ThresholdSqrt(1.0))"
     assert isinstance(long, Structure)

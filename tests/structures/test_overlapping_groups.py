@@ -64,7 +64,7 @@ def test_a_point_in_no_group_is_its_own() -> None:
 @pytest.mark.parametrize("g", [sot.concave.Sqrt(), sot.concave.Truncation(1.0)])
 def test_value_is_the_definition(g: sot.concave.Concave) -> None:
     M = np.random.default_rng(0).uniform(0, 2, (3, 3))
-    F = sot.Groups(PAIRS, [[0, 1, 2], [2]], g).bind(M)
+    F = sot.Groups(PAIRS, [[0, 1, 2], [2]], g, units="cost").bind(M)
     table = tabulate(F.value, np.ones((3, 3), bool))
     masks = table.masks((3, 3))
     want = [overlapping_value(M, PAIRS, [[0, 1, 2], [2]], g, mask) for mask in masks]
@@ -76,14 +76,20 @@ def test_equal_coverage_with_a_linear_function_is_plain_transport() -> None:
     rng = np.random.default_rng(1)
     M = rng.uniform(0, 1, (7, 6))
     bigrams = sot.Groups(
-        sot.groups.ngrams(7, 2), sot.groups.ngrams(6, 3), sot.concave.Linear(), equal_coverage=True
+        sot.groups.ngrams(7, 2),
+        sot.groups.ngrams(6, 3),
+        sot.concave.Linear(),
+        equal_coverage=True,
+        units="cost",
     )
     result = sot.solve(M, structure=bigrams)
     assert result.method == "exact"
     weights = np.full(7, 1 / 7), np.full(6, 1 / 6)
     assert result.value == pytest.approx(ot.emd2(*weights, M), rel=1e-12)
     # And without it every pair is paid for once per block that holds it.
-    double = sot.Groups(sot.groups.ngrams(7, 2, padded=True), None, sot.concave.Linear())
+    double = sot.Groups(
+        sot.groups.ngrams(7, 2, padded=True), None, sot.concave.Linear(), units="cost"
+    )
     assert sot.solve(M, structure=double).value == pytest.approx(2 * result.value, rel=1e-12)
 
 
@@ -94,11 +100,13 @@ def test_solve_agrees_with_the_program_over_all_subsets(seed: int) -> None:
     M[0, 0] = 0.0 if seed % 2 else M[0, 0]
     a, b = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3))
     structures = [
-        sot.Groups(PAIRS, [[0, 1], [0, 2]], sot.concave.Sqrt()),
+        sot.Groups(PAIRS, [[0, 1], [0, 2]], sot.concave.Sqrt(), units="cost"),
         sot.Groups(PAIRS, PAIRS, sot.concave.Truncation(0.5), units="block"),
         sot.Modular() + sot.Coverage(PAIRS, PAIRS, weights=0.2),
         sot.Coverage.of_sets(rng.random((4, 3, 3)) < 0.5, rng.uniform(0, 1, 4)) + sot.Modular(),
-        sot.Hierarchy([[0, 1, 2], [0, 0, 1]], [[0, 1, 1], [0, 0, 0]], sot.concave.Sqrt()),
+        sot.Hierarchy(
+            [[0, 1, 2], [0, 0, 1]], [[0, 1, 1], [0, 0, 0]], sot.concave.Sqrt(), units="cost"
+        ),
     ]
     for structure in structures:
         result = sot.solve(M, a, b, structure=structure, tol=1e-6)
@@ -112,7 +120,7 @@ def test_linear_program_and_splitting_agree_on_overlapping_groups() -> None:
     rng = np.random.default_rng(5)
     M = moved(rng.uniform(0.1, 1, (8, 9)))
     g = sot.concave.PiecewiseLinear([0.2, 0.6], [1.0, 0.5, 0.2])
-    groups = sot.Groups(sot.groups.ngrams(8, 2), sot.groups.ngrams(9, 3), g)
+    groups = sot.Groups(sot.groups.ngrams(8, 2), sot.groups.ngrams(9, 3), g, units="cost")
     exact = sot.solve(M, structure=groups, method="linear_program", tol=1e-8)
     split = sot.solve(M, structure=groups, tol=1e-5)
     assert split.method == "splitting"
@@ -130,7 +138,9 @@ def test_sentences_with_phrases_on_both_sides(n: int, seed: int) -> None:
     M = moved(np.linalg.norm(x[:, None] - y[None], axis=2))  # repeated words: zero costs
     phrases = [sot.groups.ngrams(int(size), n, padded=True) for size in lengths]
     fixed = sot.Modular() + sot.Coverage(*phrases, weights=0.4 * M.mean() / n**2)
-    concave = sot.Groups(*phrases, sot.concave.ThresholdSqrt(1.0), equal_coverage=True)
+    concave = sot.Groups(
+        *phrases, sot.concave.ThresholdSqrt(1.0), equal_coverage=True, units="cost"
+    )
     for structure in (fixed, concave):
         result = sot.solve(M, structure=structure, tol=1e-4)
         assert result.converged
@@ -142,14 +152,14 @@ def test_hierarchy_of_one_level_is_groups() -> None:
     M = rng.uniform(0, 1, (6, 5))
     ys, yt = [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 1]
     g = sot.concave.ThresholdSqrt(0.5)
-    one = sot.Hierarchy([ys], [yt], g).bind(M)
-    groups = sot.Groups(ys, yt, g).bind(M)
+    one = sot.Hierarchy([ys], [yt], g, units="cost").bind(M)
+    groups = sot.Groups(ys, yt, g, units="cost").bind(M)
     P = rng.random((6, 5))
     assert one.extension(P) == groups.extension(P)
-    same = sot.solve(M, structure=sot.Hierarchy([ys], [yt], g), tol=1e-8)
+    same = sot.solve(M, structure=sot.Hierarchy([ys], [yt], g, units="cost"), tol=1e-8)
     assert same.method == "newton"
     assert same.value == pytest.approx(
-        sot.solve(M, structure=sot.Groups(ys, yt, g), tol=1e-8).value
+        sot.solve(M, structure=sot.Groups(ys, yt, g, units="cost"), tol=1e-8).value
     )
 
 
@@ -158,11 +168,14 @@ def test_hierarchy_sums_its_levels() -> None:
     M = rng.uniform(0, 1, (4, 4))
     fine, coarse = [0, 1, 2, 3], [0, 0, 1, 1]
     g = sot.concave.Sqrt()
-    F = sot.Hierarchy([fine, coarse], [coarse, coarse], g, weights=[2.0, 0.5]).bind(M)
-    want = (2.0 * sot.Groups(fine, coarse, g) + 0.5 * sot.Groups(coarse, coarse, g)).bind(M)
+    F = sot.Hierarchy([fine, coarse], [coarse, coarse], g, weights=[2.0, 0.5], units="cost").bind(M)
+    want = (
+        2.0 * sot.Groups(fine, coarse, g, units="cost")
+        + 0.5 * sot.Groups(coarse, coarse, g, units="cost")
+    ).bind(M)
     P = rng.random((4, 4))
     assert F.extension(P) == pytest.approx(want.extension(P))
-    default = sot.Hierarchy([fine, coarse], concave=sot.concave.Linear())
+    default = sot.Hierarchy([fine, coarse], concave=sot.concave.Linear(), units="cost")
     assert sot.solve(M, structure=default).value == pytest.approx(sot.solve(M).value)
 
 

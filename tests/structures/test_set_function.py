@@ -83,7 +83,7 @@ def test_divide_and_conquer_agrees_with_the_min_norm_point(seed: int, which: str
 @pytest.mark.parametrize(
     "structure",
     [
-        Groups([0, 0, 1, 1], [0, 1, 0, 1], Sqrt()),
+        Groups([0, 0, 1, 1], [0, 1, 0, 1], Sqrt(), units="cost"),
         Coverage([0, 0, 1, 1]),
         ChainCut(0.4, along="rows"),
         LogDet(np.arange(8.0).reshape(4, 2) % 3),
@@ -130,7 +130,7 @@ def test_other_structures_as_set_functions_have_the_same_optimum() -> None:
     rng = np.random.default_rng(3)
     M = rng.uniform(0.2, 1.0, (3, 4))
     a, b = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(4))
-    groups = Groups([0, 0, 1], None, Sqrt())
+    groups = Groups([0, 0, 1], None, Sqrt(), units="cost")
     own = solve(M, a, b, structure=groups, tol=1e-7)
     F = groups.bind(M)
     called = solve(M, a, b, structure=SetFunction(F.value), tol=1e-6)
@@ -141,7 +141,7 @@ def test_other_structures_as_set_functions_have_the_same_optimum() -> None:
 
 def test_more_than_twelve_pairs_go_through_the_min_norm_point() -> None:
     M = np.random.default_rng(4).uniform(0.2, 1.0, (4, 4))
-    groups = Groups([0, 0, 1, 1], [0, 1, 1, 0], Sqrt())
+    groups = Groups([0, 0, 1, 1], [0, 1, 1, 0], Sqrt(), units="cost")
     structure = SetFunction(groups.bind(M).value)
     assert isinstance(structure.bind(M).layers[0], CalledFunction)
     result = solve(M, structure=structure)

@@ -130,10 +130,10 @@ def test_modular_function_has_one_point(metric: str) -> None:
     M = rng.uniform(0.1, 2, (4, 3))
     Z = rng.uniform(0.1, 5, (4, 3))
     for structure in (
-        Groups([0, 0, 1, 1], [0, 0, 1], Linear()),
+        Groups([0, 0, 1, 1], [0, 0, 1], Linear(), units="cost"),
         Groups([0, 0, 1, 1], [0, 0, 1], Truncation(np.inf), units="block"),
         Modular(),
-        Groups(None, None, Linear()),
+        Groups(None, None, Linear(), units="cost"),
     ):
         F = structure.bind(M)
         assert F.project(Z, metric) == pytest.approx(M, rel=1e-12)
@@ -267,7 +267,7 @@ def test_nonnegative_prox_is_cut_at_zero(data: st.DataObject, rho: float) -> Non
 
 def test_zero_cost_edges_are_exact() -> None:
     M = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]])
-    F = Groups([0, 0], [0, 0, 0], Sqrt()).bind(M)
+    F = Groups([0, 0], [0, 0, 0], Sqrt(), units="cost").bind(M)
     V = np.array([[0.3, 1.0, -1.0], [0.5, -0.7, 0.2]])
     X = F.prox(V, 2.0, nonnegative=True)
     assert X[0, 0] == 0.3
@@ -275,7 +275,7 @@ def test_zero_cost_edges_are_exact() -> None:
     assert F.greedy(V)[M == 0].tolist() == [0.0, 0.0]
     for metric in ("euclidean", "cost"):
         assert F.project(V, metric)[M == 0] == pytest.approx(0.0, abs=1e-15)
-    alone = Groups([0, 0], [0, 0], Sqrt()).bind(np.zeros((2, 2)))
+    alone = Groups([0, 0], [0, 0], Sqrt(), units="cost").bind(np.zeros((2, 2)))
     assert alone.value(np.ones((2, 2), bool)) == 0.0
     assert alone.prox(V[:, :2]) == pytest.approx(V[:, :2])
 
@@ -290,7 +290,7 @@ def test_isotonic_regression_of_scipy_gives_the_prox() -> None:
     steps = np.diff(g(W), prepend=0.0) / w
     X = np.empty(42)
     X[order] = isotonic_regression(v - steps / rho, weights=w, increasing=False).x
-    F = Groups(np.zeros(6), np.zeros(7), g).bind(M)
+    F = Groups(np.zeros(6), np.zeros(7), g, units="cost").bind(M)
     assert F.prox(V, rho).ravel() == pytest.approx(X, abs=1e-12)
 
 

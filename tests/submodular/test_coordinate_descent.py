@@ -12,9 +12,13 @@ from structot.submodular import min_norm_point
 from structot.submodular.coordinate_descent import project_sum
 
 STRUCTURES = {
-    "overlapping groups": sot.Groups([[0, 1], [1, 2]], [[0, 1], [0, 2]], sot.concave.Sqrt()),
+    "overlapping groups": sot.Groups(
+        [[0, 1], [1, 2]], [[0, 1], [0, 2]], sot.concave.Sqrt(), units="cost"
+    ),
     "groups and coverage": sot.Groups([0, 0, 1], [0, 1, 1]) + sot.Coverage([0, 1, 1], weights=0.5),
-    "hierarchy": sot.Hierarchy([[0, 1, 2], [0, 0, 1]], [[0, 0, 1], [0, 0, 0]], sot.concave.Log(1)),
+    "hierarchy": sot.Hierarchy(
+        [[0, 1, 2], [0, 0, 1]], [[0, 0, 1], [0, 0, 0]], sot.concave.Log(1), units="cost"
+    ),
     "with a linear part": sot.Modular() + sot.Coverage([[0, 1], [1, 2]], [[0], [0, 1, 2]]),
 }
 
@@ -41,7 +45,7 @@ def test_a_point_inside_is_found(largest: float) -> None:
     """Its distance goes to 0, so that no accuracy relative to it is ever reached."""
     rng = np.random.default_rng(1)
     generic = 0.1 * sot.structures.Rank(rng.normal(size=(4, 3)))
-    groups = sot.Groups([[0, 1], [1, 2, 3]], None, sot.concave.Sqrt())
+    groups = sot.Groups([[0, 1], [1, 2, 3]], None, sot.concave.Sqrt(), units="cost")
     F = (groups + generic).bind(rng.uniform(0, largest, (4, 5)))
     assert len(F.layers) > 1
     corners = [F.greedy(rng.normal(size=F.shape)) for _ in range(6)]
@@ -77,7 +81,7 @@ def test_the_papers_solvers_on_overlapping_groups(method: str) -> None:
     rng = np.random.default_rng(4)
     M = moved(np.linalg.norm(rng.normal(size=(5, 1, 2)) - rng.normal(size=(1, 5, 2)), axis=2))
     bigrams = sot.groups.ngrams(5, 2), sot.groups.ngrams(5, 2)
-    structure = sot.Groups(*bigrams, sot.concave.Sqrt())
+    structure = sot.Groups(*bigrams, sot.concave.Sqrt(), units="cost")
     best = sot.solve(M, structure=structure, tol=1e-6)
     result = sot.solve(M, structure=structure, method=method, tol=2e-2)
     assert result.converged

@@ -81,7 +81,7 @@ def test_known_answers() -> None:
 def test_single_edge_and_points_inside() -> None:
     F = Oracle(lambda S: 4.0 * S.sum(), (1, 1))
     assert min_norm_point(F).tolist() == [[4.0]]
-    G = Groups([0, 0], [0, 0, 0], Sqrt()).bind(np.arange(1.0, 7.0).reshape(2, 3))
+    G = Groups([0, 0], [0, 0, 0], Sqrt(), units="cost").bind(np.arange(1.0, 7.0).reshape(2, 3))
     rng = np.random.default_rng(0)
     inside = np.mean([G.greedy(rng.normal(size=(2, 3))) for _ in range(4)], axis=0)
     assert min_norm_point(G, inside) == pytest.approx(inside, abs=1e-7)
@@ -98,7 +98,7 @@ def test_answer_scales_with_the_function(scale: float) -> None:
 
 def test_forbidden_pairs_are_left_out() -> None:
     M = np.array([[1.0, np.inf, 0.5], [0.3, 0.7, 0.0]])
-    F = Groups([0, 0], [0, 0, 0], Sqrt()).bind(M)
+    F = Groups([0, 0], [0, 0, 0], Sqrt(), units="cost").bind(M)
     Z = np.array([[0.1, np.nan, 0.5], [1.0, -1.0, 0.2]])
     K = min_norm_point(F, Z)
     assert K[0, 1] == np.inf
@@ -110,7 +110,7 @@ def test_forbidden_pairs_are_left_out() -> None:
 def test_forty_edges_agree_with_divide_and_conquer() -> None:
     rng = np.random.default_rng(2)
     M = rng.uniform(0.1, 2, (5, 8))
-    F = Groups([0, 0, 0, 1, 1], np.arange(8) % 2, Sqrt()).bind(M)
+    F = Groups([0, 0, 0, 1, 1], np.arange(8) % 2, Sqrt(), units="cost").bind(M)
     Z = rng.normal(size=M.shape)
     np.testing.assert_allclose(min_norm_point(F, Z), F.project(Z), rtol=0, atol=1e-6)
     c = 1 / M

@@ -72,7 +72,7 @@ def test_extension_is_the_linear_program_over_all_subsets() -> None:
         M = rng.uniform(0, 2, (1, size))
         M[0, 0] = 0.0
         rows, cols = np.zeros(1, int), np.arange(size) % 2
-        F = Groups(rows, cols, g).bind(M)
+        F = Groups(rows, cols, g, units="cost").bind(M)
         table = tabulate(F.value, np.ones(M.shape, bool))
         P = rng.normal(size=M.shape)
         assert F.extension(P) == pytest.approx(largest(table, P), abs=1e-8)
@@ -193,7 +193,10 @@ def test_functions_take_lists_and_callables() -> None:
 
 def combinations() -> list:
     rows, cols = [0, 0, 1], [0, 1]
-    groups, other = Groups(rows, cols, Sqrt()), Groups([0, 1, 0], [0, 0], Truncation(1.0))
+    groups, other = (
+        Groups(rows, cols, Sqrt(), units="cost"),
+        Groups([0, 1, 0], [0, 0], Truncation(1.0), units="cost"),
+    )
     return [
         2.5 * groups,
         Modular() + groups,
@@ -246,7 +249,7 @@ def test_linear_part_may_forbid_pairs_of_its_own() -> None:
     allowed = np.isfinite(C)
     rng = np.random.default_rng(4)
     for layers in (
-        Groups([0, 0], [0, 0, 0], Sqrt()),
+        Groups([0, 0], [0, 0, 0], Sqrt(), units="cost"),
         Coverage([0, 0], [0, 0, 0]) + Groups([0, 1], [0, 0, 0]),
     ):
         F = (Modular(C) + layers).bind(M)

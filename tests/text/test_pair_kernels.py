@@ -150,7 +150,7 @@ def test_tiny_problems_against_the_program_over_all_sets(concave, shape):
     if concave is None:
         structure = sot.Modular() + sot.Coverage(source, target, 0.1)
     else:
-        structure = sot.Groups(source, target, concave, equal_coverage=True)
+        structure = sot.Groups(source, target, concave, equal_coverage=True, units="cost")
     P, tol = np.empty(shape), 1e-6
     model = model_of(concave, price=0.1)
     value, bound, _, code = _splitting.solve_pair(M, a, b, edge, start, model, tol, 20_000, P)
@@ -172,7 +172,7 @@ def test_agrees_with_the_general_solver(concave, n):
     if concave is None:
         structure = sot.Modular() + sot.Coverage(source, target, price)
     else:
-        structure = sot.Groups(source, target, concave, equal_coverage=True)
+        structure = sot.Groups(source, target, concave, equal_coverage=True, units="cost")
     P = np.empty(M.shape)
     model = model_of(concave, price=price)
     value, bound, _, _ = _splitting.solve_pair(M, a, b, edge, start, model, 1e-5, 20_000, P)

@@ -285,7 +285,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             return Modular()
         groups = self._groups_of(target)
         if self.concave is not None:
-            return Groups(ys.groups, groups, self.concave)
+            return Groups(ys.groups, groups, self.concave, units="cost")
         charge = _checks.nonnegative("charge", self.charge)
         if charge == 0:
             return Modular()

@@ -54,7 +54,7 @@ def compute(kind: str, seed: int, *, alpha: float = 0.0, n: int = N_POINTS) -> d
 
 
 def _solve(kind: str, data: ClusterProblem, alpha: float) -> Result:
-    structure = Groups(data.source_labels, data.target_labels, ThresholdSqrt(alpha))
+    structure = Groups(data.source_labels, data.target_labels, ThresholdSqrt(alpha), units="cost")
     return solve_kind(kind, data.cost, structure, TOL)
 
 

@@ -59,7 +59,7 @@ def compute(method: str, n: int, seed: int, tol: float, limit: float) -> dict[st
 
 def _solve(method: str, n: int, seed: int, tol: float, limit: float) -> Result:
     data = clusters(n, n_classes=3, seed=seed)
-    structure = Groups(data.source_labels, data.target_labels, ThresholdSqrt(ALPHA))
+    structure = Groups(data.source_labels, data.target_labels, ThresholdSqrt(ALPHA), units="cost")
     return solve(data.cost, structure=structure, method=method, tol=tol, time_limit=limit)
 
 

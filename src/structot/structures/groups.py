@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from structot._checks import one_of
-from structot.concave import Concave, ThresholdSqrt, as_concave
+from structot.concave import Concave, Discount, as_concave
 from structot.structures._display import show
 from structot.structures._grouping import Grouping
 from structot.structures._layers import block_layers, block_totals
@@ -18,6 +19,7 @@ from structot.submodular.bound import BoundCost
 Array = np.ndarray
 
 UNITS = ("cost", "block")
+DEFAULT = Discount(0.75)
 
 
 class Groups(Structure):
@@ -35,11 +37,13 @@ class Groups(Structure):
     concave
         g: a function of `structot.concave`, a callable of one argument (checked for concavity,
         called from Python, slower), or a callable (k, l) -> function per block, k and l counting
-        the groups in sorted order of their labels or as listed, points on their own last.
+        the groups in sorted order of their labels or as listed, points on their own last. The dial
+        of ``Discount(d)``: 0 is plain transport, 0.5 a mild and 0.9 a strong pull together.
     units
-        ``"cost"``: g sees cost as it is. ``"block"``: each block is measured in its own total cost
-        T_kl, F_kl(S) = T_kl · g(M(S) / T_kl), so that a threshold is a fraction of the block
-        whatever the number of points and the metric.
+        ``"block"``: each block is measured in its own total cost T_kl,
+        F_kl(S) = T_kl · g(M(S) / T_kl), so that the argument of g is a share of the block between
+        0 and 1, whatever the number of points and the metric. ``"cost"``: g sees cost as it is, as
+        in the paper; then thresholds depend on the units of M and on the number of points.
     equal_coverage
         Divide M by the number of blocks that contain the pair, inside g: with a linear g the
         problem is plain transport, however the groups overlap. For disjoint groups that is 1.
@@ -47,10 +51,10 @@ class Groups(Structure):
     Examples
     --------
     >>> import numpy as np, structot as sot
-    >>> groups = sot.Groups(["a", "a", "b"], ["x", "x"], sot.concave.Truncation(1.0))
+    >>> groups = sot.Groups(["a", "a", "b"], ["x", "x"], sot.concave.Truncation(0.5))
     >>> F = groups.bind(np.ones((3, 2)))
     >>> F.value(np.array([[True, True], [True, True], [False, True]]))
-    2.0
+    3.0
 
     Words of a sentence in overlapping pairs of neighbours:
 
@@ -62,15 +66,23 @@ class Groups(Structure):
         self,
         source: object | None,
         target: object | None = None,
-        concave: Concave | Callable = ThresholdSqrt(1.0),  # noqa: B008 (frozen)
+        concave: Concave | Callable = DEFAULT,
         *,
-        units: str = "cost",
+        units: str = "block",
         equal_coverage: bool = False,
     ) -> None:
         self.source, self.target = source, target
         self.concave = concave if _per_block(concave) else as_concave(concave)
         self.units = one_of("units", units, UNITS)
         self.equal_coverage = bool(equal_coverage)
+        if self.units == "block" and _is_linear_on_shares(self.concave):
+            warnings.warn(
+                f"{self.concave!r} is linear on [0, 1], the shares of a block that it sees in "
+                "block units: this is plain transport. Use Discount(d), or units='cost' for thresholds "
+                "in the units of M.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         rows = Grouping.of("source", self.source, M.shape[0])
@@ -96,9 +108,16 @@ class Groups(Structure):
     def __repr__(self) -> str:
         target = "" if self.target is None else f", {show(self.target)}"
         concave = repr(self.concave) if isinstance(self.concave, Concave) else "<per block>"
-        units = "" if self.units == "cost" else f", units={self.units!r}"
+        units = "" if self.units == "block" else f", units={self.units!r}"
         equal = ", equal_coverage=True" if self.equal_coverage else ""
         return f"Groups({show(self.source)}{target}, concave={concave}{units}{equal})"
+
+
+def _is_linear_on_shares(concave: object) -> bool:
+    """Whether a function that is not linear by name is so up to 1: no threshold is ever reached."""
+    if not isinstance(concave, Concave) or concave.is_linear:
+        return False
+    return bool(concave(1.0) >= (1.0 - 1e-12) * 1e3 * concave(1e-3))
 
 
 def _per_block(concave: object) -> bool:

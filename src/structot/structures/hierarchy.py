@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from structot._checks import as_array
-from structot.concave import Concave, ThresholdSqrt
+from structot.concave import Concave
 from structot.structures._display import show
 from structot.structures._grouping import group_numbers
 from structot.structures.base import Combination, Structure
-from structot.structures.groups import Groups
+from structot.structures.groups import DEFAULT, Groups
 from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
@@ -49,10 +49,10 @@ class Hierarchy(Structure):
         self,
         levels_source: Sequence[object],
         levels_target: Sequence[object] | None = None,
-        concave: Concave | Callable | Sequence[Concave | Callable] = ThresholdSqrt(1.0),  # noqa: B008
+        concave: Concave | Callable | Sequence[Concave | Callable] = DEFAULT,
         weights: object | None = None,
         *,
-        units: str = "cost",
+        units: str = "block",
     ) -> None:
         self.source = _levels("levels_source", levels_source)
         count = len(self.source)

@@ -225,7 +225,7 @@ def solve_concave(M: Array, s: Sentence, t: Sentence, g: Any, unit: float, tol: 
     """min Σ_kl unit · f_kl(P) with f_kl from g and M / unit."""
     if not M.any():
         return solve(M, s.weights, t.weights, tol=tol)
-    structure = Groups(s.phrases, t.phrases, g, equal_coverage=True)
+    structure = Groups(s.phrases, t.phrases, g, equal_coverage=True, units="cost")
     return _scaled(solve(M / unit, s.weights, t.weights, structure=structure, tol=tol), unit)
 
 
