@@ -12,12 +12,14 @@ own region that are nearest to it in colour.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from structot import _checks
+from structot._extras import optional
 from structot._pixels import Pixels, pixel_labels
 from structot._typing import Array, Seed
 from structot.concave import ThresholdSqrt
@@ -219,29 +221,19 @@ def _measured(image: Any, segments: Any) -> tuple[Array, Array]:
 
 
 def _to_space(rgb: Array, space: str) -> Array:
-    if space == "rgb":
-        return rgb
-    return _skimage_color().rgb2lab(rgb) / 100.0
+    return rgb if space == "rgb" else _lab().rgb2lab(rgb) / 100.0
 
 
 def _from_space(values: Array, space: str) -> Array:
     if space == "rgb":
         return values
-    import warnings
-
     with warnings.catch_warnings():  # a mixture of colours may lie outside RGB: it is clipped
         warnings.simplefilter("ignore", UserWarning)
-        return _skimage_color().lab2rgb(values * 100.0)
+        return _lab().lab2rgb(values * 100.0)
 
 
-def _skimage_color() -> Any:
-    try:
-        from skimage import color
-    except ImportError:
-        raise ImportError(
-            'space="lab" needs scikit-image; install it with pip install "structot[image]".'
-        ) from None
-    return color
+def _lab() -> Any:
+    return optional("skimage.color", 'space="lab"')
 
 
 # --------------------------------------------------------------------------------------------------
