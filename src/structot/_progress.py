@@ -19,7 +19,7 @@ from structot._extras import optional
 
 __all__ = ["Progress", "live_progress", "progress_bar"]
 
-_EVERY = 15.0  # seconds between two lines where there is no terminal
+_LINE_EVERY = 15.0  # seconds between two lines where there is no terminal
 _WIDE = 100  # columns of a terminal; on a narrower one the count and the time left come first
 
 
@@ -55,7 +55,7 @@ class _Lines(Progress):
     def advance(self, count: int = 1) -> None:
         self.done, self.fresh = self.done + count, self.fresh + count
         now = time.monotonic()
-        if self.done == self.total or now - self.last > _EVERY:
+        if self.done == self.total or now - self.last > _LINE_EVERY:
             self.last = now
             left = (now - self.start) / self.fresh * (self.total - self.done)
             rest = f", about {left:.0f} s left" if left else f" in {now - self.start:.0f} s"

@@ -37,7 +37,7 @@ SEGMENTATIONS = ("felzenszwalb", "slic")
 _SEGMENTED_PIXELS = 300_000  # regions of a larger image are found on a reduced copy
 _NEIGHBOURS = 4  # samples whose displacements a pixel averages
 _SMOOTHING = 0.01  # g beyond its threshold, in block units: nearly flat, yet increasing
-_CHUNK = 200_000  # pixels mapped at a time
+_PIXELS_AT_A_TIME = 200_000  # pixels mapped at a time
 
 
 def transfer_colors(source: Any, target: Any, *, alpha: float = 0.3, **options: Any) -> Array:
@@ -323,7 +323,7 @@ def _displaced(
             continue
         tree = cKDTree(x[members])
         count = min(_NEIGHBOURS, members.size)
-        for part in np.array_split(pixels, -(-pixels.size // _CHUNK)):
+        for part in np.array_split(pixels, -(-pixels.size // _PIXELS_AT_A_TIME)):
             distance, near = tree.query(colors[part], k=np.arange(1, count + 1), workers=-1)
             weight = 1.0 / (distance + 1e-3)
             weight /= weight.sum(axis=1, keepdims=True)
