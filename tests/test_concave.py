@@ -19,6 +19,7 @@ from structot import concave
 from structot.concave import (
     Concave,
     Custom,
+    Discount,
     Linear,
     Log,
     PiecewiseLinear,
@@ -60,6 +61,9 @@ def exact(g: Concave, x: Decimal) -> Decimal:
             return x ** Decimal(g.p) if x else Decimal(0)
         case Log():
             return Decimal(g.scale) * (1 + x / Decimal(g.scale)).ln()
+        case Discount():
+            rate = Decimal(g.d) / (1 - Decimal(g.d))
+            return (1 + rate * x).ln() / rate if rate else x
         case Truncation():
             return min(x, Decimal(g.alpha))
         case PiecewiseLinear():
@@ -88,6 +92,9 @@ SMOOTH: list[Concave] = [
     Log(1.0),
     Log(1e-4),
     Log(1e5),
+    Discount(0.0),
+    Discount(0.75),
+    Discount(0.999),
     Linear(),
 ]
 KINKED: list[Concave] = [
@@ -397,6 +404,8 @@ BAD_CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: Power(1.5), "p must be .* got 1.5"),
     (lambda: Power(math.nan), "p must be .* got nan"),
     (lambda: Log(0.0), "scale must be .* got 0.0"),
+    (lambda: Discount(1.0), "d must be a discount with 0 <= d < 1, got 1.0"),
+    (lambda: Discount(-0.1), "d must be .* got -0.1"),
     (lambda: Log(None), "scale must be .* got None"),
     (lambda: PiecewiseLinear([1, 2], [3, 2]), "2 breaks need 3 slopes, got 2"),
     (lambda: PiecewiseLinear([1, 1], [3, 2, 1]), "strictly increasing, got 1.0 after 1.0 at .* 1"),

@@ -33,7 +33,7 @@ def four_threads(monkeypatch: pytest.MonkeyPatch):
 def large_problem(seed: int = 0, n: int = 250, m: int = 240):
     """More edges than one thread takes alone."""
     rng = np.random.default_rng(seed)
-    F = Groups(np.arange(n) % 5, np.arange(m) % 4, Sqrt()).bind(rng.uniform(0, 1, (n, m)))
+    F = Groups(np.arange(n) % 5, np.arange(m) % 4, Sqrt()).bind(rng.uniform(0, 1, (n, m))).layers[0]
     assert F.w.size > _parallel._SERIAL_BELOW
     return F, rng.normal(size=F.w.size)
 

@@ -11,6 +11,8 @@ import numpy as np
 
 Array = np.ndarray
 
+# Totals of weights that differ by no more than this part are the same, but for rounding.
+SAME_TOTAL = 1e-6
 # A cost this many times above the next one below is meant to forbid a pair.
 _FORBIDDING = 1e3
 
@@ -23,7 +25,7 @@ def one_of(name: str, value: object, options: Iterable[str], arrived: object | N
     options = list(options)
     if isinstance(value, str) and value in options and arrived is None:
         return value
-    close = difflib.get_close_matches(str(value), options, n=1, cutoff=0.4)
+    close = difflib.get_close_matches(str(value), options, n=1, cutoff=0.6)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     got = value if arrived is None else arrived
     raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}; got {got!r}.{hint}")
@@ -69,6 +71,11 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
 
 def as_array(name: str, value: object, ndim: int) -> Array:
     """Float64 array of ``ndim`` dimensions from lists, frames, integers, float32, ..."""
+    if hasattr(value, "toarray"):
+        raise ValueError(
+            f"{name} is sparse ({type(value).__name__}), and what it does not store has no value "
+            f"here; pass {name}.toarray(), with +inf where pairs are meant to be forbidden."
+        )
     try:
         array = value if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
         if array.dtype.kind == "c":
@@ -195,16 +202,14 @@ def as_weights(name: str, value: object | None, size: int) -> Array:
 
 
 def balance(a: Array, b: Array, precision: np.dtype) -> tuple[Array, Array]:
-    """Give both weight vectors the same total, if they have it up to rounding in ``precision``."""
+    """Give both weight vectors the same total, if they have it up to rounding.
+
+    What was rounded to ``precision``, or to float32 on its way here, passes.
+    """
     total_a, total_b = float(np.sum(a)), float(np.sum(b))
-    # Rounding n numbers to the input's precision moves their sum by about eps * sqrt(n) at most
-    # in the typical and eps * n in the worst case; 16 leaves room for sums made by the user.
-    slack = 16 * float(np.finfo(precision).eps) * np.sqrt(a.size + b.size) * max(total_a, total_b)
-    if abs(total_a - total_b) > slack:
-        raise ValueError(
-            f"a and b must have the same total mass; got {total_a:.12g} and {total_b:.12g}. "
-            "Normalise them first, e.g. a / a.sum() and b / b.sum()."
-        )
+    # Rounding n numbers moves their sum by about eps * sqrt(n).
+    rounding = 16 * float(np.finfo(precision).eps) * np.sqrt(a.size + b.size)
+    check_totals(total_a, total_b, max(rounding, SAME_TOTAL))
     b = b.copy() if total_a == total_b else b * (total_a / total_b)
     # To the last bit, at the heaviest point: a rest of rounding is much to a light one.
     b[np.argmax(b)] += math.fsum(a.tolist()) - math.fsum(b.tolist())
@@ -230,13 +235,17 @@ def with_marginals(name: str, matrix: object, a: object, b: object) -> tuple[Arr
         if bad.any():
             raise ValueError(f"{side} is {x[bad][0]} at {_first(bad)}; weights are finite, >= 0.")
         weights.append(x)
-    totals = [float(x.sum()) for x in weights]
-    if abs(totals[0] - totals[1]) > 1e-6 * max(totals):
+    check_totals(float(weights[0].sum()), float(weights[1].sum()), SAME_TOTAL)
+    return array, weights[0], weights[1]
+
+
+def check_totals(total_a: float, total_b: float, slack: float) -> None:
+    """Refuse totals that differ by more than ``slack``, relative."""
+    if abs(total_a - total_b) > slack * max(total_a, total_b):
         raise ValueError(
-            f"a and b must have the same total mass; got {totals[0]:.12g} and {totals[1]:.12g}. "
+            f"a and b must have the same total mass; got {total_a:.12g} and {total_b:.12g}. "
             "Normalise them first, e.g. a / a.sum() and b / b.sum()."
         )
-    return array, weights[0], weights[1]
 
 
 def check_forbidden(M: Array, a: Array, b: Array) -> None:

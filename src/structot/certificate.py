@@ -21,7 +21,6 @@ import numpy as np
 from structot.problem import Problem
 from structot.result import Result
 from structot.structures.base import Structure
-from structot.structures.convex import has_convex
 from structot.submodular.base import inner
 from structot.transport import c_transform, emd, marginal_error, residuals, round_plan
 
@@ -189,7 +188,7 @@ def first_answer(problem: Problem) -> tuple[Array, Dual]:
     allowed = problem.function.allowed
     P = round_plan(problem.independent, problem.a, problem.b, allowed=allowed)
     K = problem.function.greedy(P)
-    if has_convex(problem.layers):
+    if problem.function.is_convex:
         offset = (problem.function.extension(P) - inner(P, K)) / problem.total
         K = K + offset
     return P, _as_entropic(problem, dual_from_cost(problem, K))
@@ -353,7 +352,7 @@ def _marginals(problem: Problem, P: Array) -> float:
 def _value_again(problem: Problem, P: Array) -> tuple[float, float]:
     """The objective at P by correctly rounded sums, and its rounding error."""
     used = P > 0
-    if has_convex(problem.layers):
+    if problem.function.is_convex:
         value, size = problem.function.extension(P), problem.function.magnitude(P)
     else:
         value = math.fsum((P[used] * problem.function.greedy(P)[used]).tolist())
@@ -399,7 +398,7 @@ def _outside(
     very different sizes K may be wrong by more than the value where nothing depends on it: then
     u ⊕ v itself, which is all that the bound needs, is tested as well.
     """
-    if has_convex(problem.layers):
+    if problem.function.is_convex:
         rise = _rise(problem, K, P)
         return (rise / value if value > 0 else math.inf) if rise > 0 else 0.0, 0.0
     F, finite = problem.function, np.isfinite(K)

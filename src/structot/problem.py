@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from structot import _checks
 from structot.blocks.function import Blocks
 from structot.structures.base import Structure
 from structot.structures.modular import Modular
-from structot.submodular.base import Submodular, inner
-from structot.submodular.sums import Linear, Sum
+from structot.submodular.base import Layer, inner
+from structot.submodular.bound import BoundCost
 from structot.transport import InfeasibleError, relative_entropy, round_plan
 
 Array = np.ndarray
@@ -74,7 +74,7 @@ class Problem:
     a: Array
     b: Array
     structure: Structure
-    function: Submodular
+    function: BoundCost
     reg: float
     dtype: np.dtype
     units: Units = field(default=Units())
@@ -101,7 +101,7 @@ class Problem:
             raise ValueError(
                 f"structure must be a structure such as sot.Groups(labels); got {structure!r}."
             )
-        function = structure.bind(cost)
+        function = structure.bind(cost, weights_a, weights_b)
         if function.allowed is not None:
             _check_feasible(weights_a, weights_b, function.allowed)
         reg = _checks.nonnegative("reg", reg)
@@ -154,27 +154,18 @@ class Problem:
     @property
     def linear(self) -> Array | None:
         """The linear part of F, or None."""
-        if isinstance(self.function, Linear):
-            return self.function.cost
-        return self.function.linear if isinstance(self.function, Sum) else None
+        return self.function.linear
 
     @property
-    def layers(self) -> tuple[Submodular, ...]:
-        """The nonlinear parts of F, each with its own prox."""
-        if isinstance(self.function, Linear):
-            return ()
-        return self.function.layers if isinstance(self.function, Sum) else (self.function,)
+    def layers(self) -> tuple[Layer, ...]:
+        """The nonlinear parts of F."""
+        return self.function.layers
 
-    @cached_property
-    def modular_cost(self) -> Array | None:
-        """The cost C of a modular F = <C, ·>, as in plain transport; None if F is not modular."""
-        cost = self.linear
-        for layer in self.layers:
-            if not (isinstance(layer, Blocks) and layer.is_modular):
-                return None
-            own = layer.cost_of_edges(layer.single_edges())
-            cost = own if cost is None else cost + own
-        return cost
+    @property
+    def blocks(self) -> Blocks | None:
+        """The layer of disjoint blocks of an F that has no other layer; None otherwise."""
+        only = len(self.layers) == 1 and self.layers[0].kind == "blocks"
+        return cast(Blocks, self.layers[0]) if only else None
 
     @property
     def independent(self) -> Array:
@@ -183,11 +174,8 @@ class Problem:
 
     @property
     def metric(self) -> Array | float:
-        """d: the ground cost divided by its mean for `Groups`, 1 otherwise; reg is a cost."""
-        if len(self.layers) == 1 and isinstance(self.layers[0], Blocks):
-            layer = self.layers[0]
-            return 1.0 if layer.is_coverage else layer.metric / layer.mean_weight
-        return 1.0
+        """d, 1 on average, so that reg is a cost for every structure."""
+        return self.function.entropy_weights
 
     def evaluate(self, P: Array) -> Objective:
         """The objective at a plan, term by term."""

@@ -15,7 +15,8 @@ import pytest
 from brute_force import FAMILIES
 
 from structot.blocks import kernels, reference
-from structot.blocks.function import Pools
+from structot.blocks.layout import Edges
+from structot.blocks.pools import Pools
 from structot.concave import Concave, ConcaveTable, Step, ThresholdSqrt, pack_table
 
 Array = np.ndarray
@@ -38,10 +39,10 @@ class Block:
     def prox(self, kernels, last: Pools | None = None) -> Pools:
         last = last or Pools.empty(self.w.size, 1)
         table = self.table if kernels is reference else self.table.arrays
-        kernels.prox_blocks(
-            0, 1, np.array([0, self.w.size]), self.w, self.V, self.rho, self.floor,
-            np.array([self.w.sum()]), table, last.order, last.count, last.X, last.pool, last.pools,
-        )  # fmt: skip
+        nowhere = np.zeros(self.w.size, np.int32)
+        edges = Edges(np.array([0, self.w.size]), nowhere, nowhere, self.w)
+        totals = np.array([self.w.sum()])
+        kernels.prox_blocks(0, 1, edges, self.V, self.rho, self.floor, totals, table, last)
         return last
 
     @property
@@ -63,7 +64,7 @@ def draw(
 
 def members(found: Pools) -> list[Array]:
     """The elements of each pool."""
-    bounds = [0, *found.pool[: found.pools[0]].tolist()]
+    bounds = [0, *found.end[: found.n_pools[0]].tolist()]
     return [np.sort(found.order[low:high]) for low, high in itertools.pairwise(bounds)]
 
 
@@ -71,11 +72,11 @@ def check(block: Block, found: Pools) -> None:
     """X is that of the twin, and pools are described as promised."""
     slow = block.prox(reference)
     np.testing.assert_allclose(found.X, slow.X, rtol=0, atol=1e-12 * block.scale)
-    assert found.count[0] <= slow.count[0]
-    order = found.order[: found.count[0]]
+    assert found.n_active[0] <= slow.n_active[0]
+    order = found.order[: found.n_active[0]]
     assert np.unique(order).size == order.size
-    assert set(order.tolist()) <= set(slow.order[: slow.count[0]].tolist())
-    ends = found.pool[: found.pools[0]]
+    assert set(order.tolist()) <= set(slow.order[: slow.n_active[0]].tolist())
+    ends = found.end[: found.n_pools[0]]
     active, rest = order[: ends.max(initial=0)], np.ones(block.w.size, bool)
     rest[active] = False
     assert (found.X[rest] == block.floor).all()
@@ -139,11 +140,11 @@ def test_the_inside_of_a_large_pool_is_not_sorted() -> None:
     check(block, found)
     largest = max(members(found), key=len)
     assert largest.size > 900
-    rises = np.diff(block.V[found.order[: found.count[0]]]) > 0
+    rises = np.diff(block.V[found.order[: found.n_active[0]]]) > 0
     assert rises.sum() > 300  # nearly 500 in a random order
     block.V = 0.5 * block.V  # now the block is not worth having, and that without any sorting
     assert (block.V > block.table.slope(0, block.w.sum())).sum() > 100
-    assert block.prox(kernels).count[0] == 0
+    assert block.prox(kernels).n_active[0] == 0
 
 
 @pytest.mark.kernels
@@ -155,8 +156,8 @@ def test_blocks_that_are_not_worth_it_have_no_pools(g: Concave) -> None:
     for share, level in ((1 - 1e-9, 0.0), (1 + 1e-9, 1e-9 * mean)):
         block.V = np.full(200, share * mean)
         found = block.prox(kernels)
-        assert (found.pools[0] > 0) == (level > 0.0)
-        assert found.pools[0] <= 1 or g.is_linear
+        assert (found.n_pools[0] > 0) == (level > 0.0)
+        assert found.n_pools[0] <= 1 or g.is_linear
         np.testing.assert_allclose(found.X, level, rtol=1e-5, atol=1e-14 * mean)
 
 
@@ -212,6 +213,6 @@ def test_moved_points_reuse_the_last_pools(move: float) -> None:
             last = block.prox(kernels, last)
             check(block, last)
             fresh = block.prox(kernels)
-            assert last.count[0] == fresh.count[0]
+            assert last.n_active[0] == fresh.n_active[0]
             for old, new in zip(members(last), members(fresh), strict=True):
                 assert old.tolist() == new.tolist()

@@ -16,33 +16,31 @@ Array = np.ndarray
 # -------------------------------------------------------------------------------------- coverage
 
 
-def simplex_projection(z: Array, total: float, c: Array) -> Array:
-    """argmin Σ c (K - z)² over K >= 0, ΣK = total, by bisection on the multiplier."""
-    low, high = (c * z).min() - total * c.max(), (c * z).max()
+def simplex_projection(z: Array, total: float) -> Array:
+    """argmin Σ (K - z)² over K >= 0, ΣK = total, by bisection on the multiplier."""
+    low, high = z.min() - total, z.max()
     for _ in range(200):
         middle = (low + high) / 2
-        if np.maximum(z - middle / c, 0).sum() > total:
+        if np.maximum(z - middle, 0).sum() > total:
             low = middle
         else:
             high = middle
-    return np.maximum(z - high / c, 0)
+    return np.maximum(z - high, 0)
 
 
 def test_coverage_projects_onto_a_simplex_per_block() -> None:
     rng = np.random.default_rng(9)
     M = rng.uniform(0, 2, (4, 6))
     M[0, 0], M[1, 5] = 0.0, np.inf
-    d = rng.uniform(0.2, 3, M.shape)
     F = Coverage([0, 0, 1, 1], [0, 0, 0, 1, 1, 1], weights=[[1.0, 0.0], [0.5, 2.0]]).bind(M)
     Z = rng.normal(0.3, 1, M.shape)
-    plain, weighted = F.project(Z), F.with_metric(d).project(Z, "cost")
+    plain, weighted = F.project(Z), F.project(Z, "cost")
     for i, j, price in ((0, 0, 1.0), (0, 1, 0.0), (1, 0, 0.5), (1, 1, 2.0)):
         block = np.ix_([2 * i, 2 * i + 1], [3 * j, 3 * j + 1, 3 * j + 2])
-        z, c = Z[block].ravel(), 1 / d[block].ravel()
+        z = Z[block].ravel()
         ok = np.isfinite(M[block]).ravel()
-        expected = simplex_projection(z[ok], price, np.ones(ok.sum()))
+        expected = simplex_projection(z[ok], price)
         assert plain[block].ravel()[ok] == pytest.approx(expected, abs=1e-12)
-        expected = simplex_projection(z[ok], price, c[ok])
         assert weighted[block].ravel()[ok] == pytest.approx(expected, abs=1e-12)
         entropic = F.project(np.abs(Z), "entropy")[block].ravel()[ok]
         assert entropic == pytest.approx(price * np.abs(z[ok]) / np.abs(z[ok]).sum(), abs=1e-13)
@@ -50,13 +48,12 @@ def test_coverage_projects_onto_a_simplex_per_block() -> None:
 
 @pytest.mark.kernels
 @given(data=st.data())
-def test_coverage_prox_in_any_metric(data: st.DataObject) -> None:
+def test_coverage_prox(data: st.DataObject) -> None:
     problem = data.draw(group_problems())
     V, rho = data.draw(points(problem)), data.draw(st.sampled_from([0.5, 3.0]))
-    d = np.abs(data.draw(points(problem))) + 0.1
-    F = Coverage(problem.rows, problem.cols, weights=0.8).bind(problem.M).with_metric(d)
+    F = Coverage(problem.rows, problem.cols, weights=0.8).bind(problem.M)
     X = F.prox(V, rho)
-    K = np.where(problem.allowed, rho * d * (V - X), 0.0)
+    K = np.where(problem.allowed, rho * (V - X), 0.0)
     # Optimal: K in B(F), the product of simplices of size 0.8, and <K, X> = f(X).
     for k in np.unique(problem.rows):
         for l in np.unique(problem.cols):
@@ -66,14 +63,6 @@ def test_coverage_prox_in_any_metric(data: st.DataObject) -> None:
                 assert K[block].sum() == pytest.approx(0.8, abs=1e-11)
                 top = X[block][problem.allowed[block]].max()
                 assert (K * X)[block].sum() == pytest.approx(0.8 * top, abs=1e-10)
-
-
-def test_with_metric_is_for_coverage_only() -> None:
-    ones = np.ones((2, 2))
-    with pytest.raises(ValueError, match="only a coverage function"):
-        Groups([0, 0], [0, 0]).bind(ones).with_metric(ones)
-    with pytest.raises(ValueError, match="d must be positive and finite"):
-        Coverage([0, 0]).bind(ones).with_metric(np.array([[1.0, 0.0], [1.0, 1.0]]))
 
 
 # ---------------------------------------------------------------------------------- user-written
@@ -142,6 +131,6 @@ def test_bad_input(call, message: str, linear: bool) -> None:
     if linear:
         structure = Modular() + structure
     if linear and "positive .*entropy" in message:
-        message = "Sum has no entropic projection"
+        message = "BoundCost has no entropic projection"
     with pytest.raises(ValueError, match=message):
         call(structure.bind(np.ones((2, 2))))

@@ -11,9 +11,10 @@ from brute_force import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structot.blocks import kernels as _kernels
-from structot.blocks import layout, reference
-from structot.blocks.function import Pools
+from structot.blocks import kernels, layout, polytope, reference
+from structot.blocks.layout import Edges
+from structot.blocks.pools import Pools
+from structot.blocks.sorting import sort_descending
 from structot.concave import Step, pack_table
 from structot.structures import Coverage, Groups
 
@@ -22,13 +23,13 @@ pytestmark = pytest.mark.kernels
 Array = np.ndarray
 
 KERNELS = (
-    "sort_descending",
-    "prox_blocks",
-    "greedy_blocks",
-    "entropy_blocks",
-    "minimize_blocks",
-    "euclidean_blocks",
-    "best_prefix",
+    sort_descending,
+    kernels.prox_blocks,
+    polytope.greedy_blocks,
+    polytope.entropy_blocks,
+    polytope.minimize_blocks,
+    polytope.euclidean_blocks,
+    polytope.best_prefix,
 )
 
 
@@ -48,20 +49,20 @@ class Case:
         self.table = pack_table(functions, rng.uniform(0.5, 2, blocks), rng.uniform(0.5, 2, blocks))
         self.totals = np.add.reduceat(self.w, self.start[:-1])
         self.blocks, self.size = blocks, size
+        nowhere = np.zeros(size, np.int32)
+        self.edges = Edges(self.start, nowhere, nowhere, self.w)
 
-    def prox(self, kernels, rho: float, floor: float, last: Pools | None = None) -> Pools:
+    def prox(self, home, rho: float, floor: float, last: Pools | None = None) -> Pools:
         last = last or Pools.empty(self.size, self.blocks)
-        table = self.table if kernels is reference else self.table.arrays
-        kernels.prox_blocks(
-            0, self.blocks, self.start, self.w, self.V, rho, floor, self.totals, table,
-            last.order, last.count, last.X, last.pool, last.pools,
-        )  # fmt: skip
+        table = self.table if home is reference else self.table.arrays
+        shared = self.edges, self.V, rho, floor, self.totals, table
+        home.prox_blocks(0, self.blocks, *shared, last)
         return last
 
-    def run(self, kernels, name: str, point: Array) -> Array:
-        table = self.table if kernels is reference else self.table.arrays
+    def run(self, home, name: str, point: Array) -> Array:
+        table = self.table if home is reference else self.table.arrays
         K = np.full(self.size, np.nan)
-        getattr(kernels, name)(0, self.blocks, self.start, self.w, point, table, K)
+        getattr(home, name)(0, self.blocks, self.edges, point, table, K)
         return K
 
 
@@ -77,30 +78,30 @@ def test_greedy_entropy_and_euclidean_agree_with_numpy(case: Case) -> None:
         ("entropy_blocks", case.Z),
         ("euclidean_blocks", case.V),
     ):
-        fast, slow = (case.run(kernels, name, point) for kernels in (_kernels, reference))
+        fast, slow = (case.run(home, name, point) for home in (polytope, reference))
         assert fast == pytest.approx(slow, abs=1e-10)
 
 
 @given(case=cases, rho=st.sampled_from([0.2, 1.0, 7.0]), floor=st.sampled_from([-np.inf, 0.0]))
 def test_prox_agrees_with_numpy(case: Case, rho: float, floor: float) -> None:
-    fast, slow = (case.prox(kernels, rho, floor) for kernels in (_kernels, reference))
+    fast, slow = (case.prox(home, rho, floor) for home in (kernels, reference))
     np.testing.assert_allclose(fast.X, slow.X, rtol=0, atol=1e-11)
-    assert (fast.count <= slow.count).all()  # the kernel skips more of what ends at the floor
+    assert (fast.n_active <= slow.n_active).all()  # the kernel skips more of what ends at the floor
     for b in range(case.blocks):
-        s, length = case.start[b], fast.count[b]
+        s, length = case.start[b], fast.n_active[b]
         assert np.sort(fast.order[s : s + length]).tolist() == sorted(slow.order[s : s + length])
 
 
 @given(case=cases, rho=st.sampled_from([0.2, 1.0, 7.0]), floor=st.sampled_from([-np.inf, 0.0]))
 def test_pools_describe_the_prox(case: Case, rho: float, floor: float) -> None:
     """X is constant on each pool, at the mean of V minus the slope of g across the pool."""
-    found = case.prox(_kernels, rho, floor)
+    found = case.prox(kernels, rho, floor)
     for b in range(case.blocks):
         block = slice(case.start[b], case.start[b + 1])
         X, w, V = found.X[block], case.w[block], case.V[block]
-        order = found.order[block][: found.count[b]]
+        order = found.order[block][: found.n_active[b]]
         assert np.unique(order).size == order.size
-        bounds = np.concatenate([[0], found.pool[block][: found.pools[b]]])
+        bounds = np.concatenate([[0], found.end[block][: found.n_pools[b]]])
         assert (np.diff(bounds) > 0).all()
         W = 0.0
         levels = []
@@ -119,10 +120,10 @@ def test_pools_describe_the_prox(case: Case, rho: float, floor: float) -> None:
 @given(case=cases)
 def test_minimisers_agree_with_numpy(case: Case) -> None:
     out = []
-    for kernels in (_kernels, reference):
-        table = case.table if kernels is reference else case.table.arrays
+    for home in (polytope, reference):
+        table = case.table if home is reference else case.table.arrays
         inside, minimum = np.zeros(case.size, bool), np.zeros(case.blocks)
-        kernels.minimize_blocks(0, case.blocks, case.start, case.w, case.V, table, inside, minimum)
+        home.minimize_blocks(0, case.blocks, case.edges, case.V, table, inside, minimum)
         out.append(minimum)
         for b in range(case.blocks):
             block = slice(case.start[b], case.start[b + 1])
@@ -136,17 +137,15 @@ def test_kernels_touch_their_blocks_only() -> None:
     case = Case(3, False)
     assert case.blocks > 2
     table, K = case.table.arrays, np.full(case.size, np.nan)
-    _kernels.greedy_blocks(1, 2, case.start, case.w, case.V, table, K)
+    polytope.greedy_blocks(1, 2, case.edges, case.V, table, K)
     assert (~np.isnan(K)).nonzero()[0].tolist() == list(range(case.start[1], case.start[2]))
     parts = Pools.empty(case.size, case.blocks)
     for first, last in ((2, case.blocks), (0, 1), (1, 2)):
-        _kernels.prox_blocks(
-            first, last, case.start, case.w, case.V, 1.0, 0.0, case.totals, table,
-            parts.order, parts.count, parts.X, parts.pool, parts.pools,
-        )  # fmt: skip
-    whole = case.prox(_kernels, 1.0, 0.0)
+        shared = case.edges, case.V, 1.0, 0.0, case.totals, table
+        kernels.prox_blocks(first, last, *shared, parts)
+    whole = case.prox(kernels, 1.0, 0.0)
     assert (parts.X == whole.X).all()
-    assert (parts.pools == whole.pools).all()
+    assert (parts.n_pools == whole.n_pools).all()
 
 
 # ------------------------------------------------------------------------------------- sorting
@@ -177,7 +176,7 @@ def starts(rng: np.random.Generator, size: int) -> dict[str, Array]:
 def test_adaptive_sort_is_a_stable_sort(size: int) -> None:
     for name, keys in starts(np.random.default_rng(size), size).items():
         order = np.arange(size, dtype=np.int32)
-        _kernels.sort_descending(keys, order, np.empty(size, np.int32))
+        sort_descending(keys, order, np.empty(size, np.int32))
         assert order.tolist() == np.argsort(-keys, kind="stable").tolist(), name
 
 
@@ -186,7 +185,7 @@ def test_adaptive_sort_from_any_seed_order(keys: list[int], seed: int) -> None:
     values = np.array(keys, float)
     order = np.random.default_rng(seed).permutation(values.size).astype(np.int32)
     expected = order[np.argsort(-values[order], kind="stable")]
-    _kernels.sort_descending(values, order, np.empty_like(order))
+    sort_descending(values, order, np.empty_like(order))
     assert order.tolist() == expected.tolist()
 
 
@@ -199,24 +198,24 @@ def test_reused_pools_equal_fresh_ones(case: Case, seed: int, floor: float) -> N
     last = None
     for step in range(4):
         case.V = case.V + 0.3 * rng.normal(size=case.size)
-        last = case.prox(_kernels, 1.0 + step, floor, last)
-        fresh = case.prox(_kernels, 1.0 + step, floor)
+        last = case.prox(kernels, 1.0 + step, floor, last)
+        fresh = case.prox(kernels, 1.0 + step, floor)
         np.testing.assert_allclose(last.X, fresh.X, rtol=0, atol=1e-12)
-        assert last.count.tolist() == fresh.count.tolist()
+        assert last.n_active.tolist() == fresh.n_active.tolist()
         for b in range(case.blocks):
-            s, length = case.start[b], fresh.count[b]
+            s, length = case.start[b], fresh.n_active[b]
             old, new = (p.order[s : s + length] for p in (last, fresh))
             assert np.sort(old).tolist() == np.sort(new).tolist()
             assert np.unique(old).size == length
-            ends = fresh.pool[s : s + fresh.pools[b]]
-            assert last.pool[s : s + last.pools[b]].tolist() == ends.tolist()
+            ends = fresh.end[s : s + fresh.n_pools[b]]
+            assert last.end[s : s + last.n_pools[b]].tolist() == ends.tolist()
             for end in ends:  # inside a pool the order is left open
                 assert set(old[:end].tolist()) == set(new[:end].tolist())
 
 
 def test_prox_edges_writes_into_the_last_pools() -> None:
     rng = np.random.default_rng(0)
-    F = Groups(np.arange(9) % 3, np.arange(8) % 2).bind(rng.uniform(0, 1, (9, 8)))
+    F = Groups(np.arange(9) % 3, np.arange(8) % 2).bind(rng.uniform(0, 1, (9, 8))).layers[0]
     v = rng.normal(size=72)
     first = F.prox_edges(v, 1.0, 0.0)
     again = F.prox_edges(v + 0.1, 1.0, 0.0, last=first)
@@ -228,23 +227,23 @@ def test_prox_edges_writes_into_the_last_pools() -> None:
 def test_elements_that_end_at_zero_are_skipped() -> None:
     rng = np.random.default_rng(1)
     for structure in (Groups(np.zeros(12), np.zeros(10)), Coverage(np.zeros(12), np.zeros(10))):
-        F = structure.bind(rng.uniform(0.5, 1.5, (12, 10)))
+        F = structure.bind(rng.uniform(0.5, 1.5, (12, 10))).layers[0]
         v = rng.normal(size=120)
         cut, free = F.prox_edges(v, 1.0, 0.0), F.prox_edges(v, 1.0)
-        assert free.count[0] == 120
+        assert free.n_active[0] == 120
         threshold = F.table.slope(0, F.totals[0])
-        assert (cut.X > 0).sum() <= cut.count[0] <= (v > threshold).sum() < 120
+        assert (cut.X > 0).sum() <= cut.n_active[0] <= (v > threshold).sum() < 120
         np.testing.assert_allclose(cut.X, np.maximum(free.X, 0), rtol=0, atol=1e-13)
-        assert cut.pools[0] <= free.pools[0]
+        assert cut.n_pools[0] <= free.n_pools[0]
 
 
 @pytest.mark.parametrize("size", [255, 256, 257, 600])
 def test_all_elements_of_long_blocks_are_found(size: int) -> None:
     rng = np.random.default_rng(size)
     w, v = rng.uniform(0.1, 1, (1, size)), rng.normal(size=(1, size))
-    F = Groups([0], np.zeros(size)).bind(w)
+    F = Groups([0], np.zeros(size)).bind(w).layers[0]
     found = F.prox_edges(F.gather(v), 1.0)
-    assert found.count[0] == size
+    assert found.n_active[0] == size
     K = F.gather(F.metric * v) - F.w * found.X
     assert K.sum() == pytest.approx(F.value(np.ones((1, size), bool)), rel=1e-12)
 
@@ -274,14 +273,12 @@ def test_block_order_holds_every_positive_pair_once(seed: int) -> None:
 # -------------------------------------------------------------------------------------- threads
 
 
-def compiled(name: str) -> bool:
-    return hasattr(getattr(_kernels, name), "targetoptions")
-
-
-@pytest.mark.skipif(not compiled("prox_blocks"), reason="compilation is switched off")
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernels_release_the_gil(name: str) -> None:
-    options = getattr(_kernels, name).targetoptions
+@pytest.mark.skipif(
+    not hasattr(sort_descending, "targetoptions"), reason="compilation is switched off"
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels_release_the_gil(kernel) -> None:
+    options = kernel.targetoptions
     assert options["nogil"]
     assert not options.get("parallel")
     assert not options.get("fastmath")
@@ -290,7 +287,7 @@ def test_kernels_release_the_gil(name: str) -> None:
 def test_two_threads_at_once_give_what_one_gives() -> None:
     rng = np.random.default_rng(5)
     n = 24
-    F = Groups(np.arange(n) % 3, np.arange(n) % 4).bind(rng.uniform(0, 1, (n, n)))
+    F = Groups(np.arange(n) % 3, np.arange(n) % 4).bind(rng.uniform(0, 1, (n, n))).layers[0]
     inputs = [rng.normal(size=(6, F.w.size)) for _ in range(4)]
 
     def work(vs: Array) -> list[Array]:

@@ -16,7 +16,7 @@ import structot as sot
 from structot import certificate
 from structot.problem import Problem
 from structot.solvers import MirrorDescent, MirrorProx, SaddleMirrorDescent
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 
 METHODS = (MirrorDescent, SaddleMirrorDescent, MirrorProx)
 MAPS = ("euclidean", "cost", "entropy")

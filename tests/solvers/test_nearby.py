@@ -5,7 +5,7 @@ import pytest
 from problems import clusters
 
 import structot as sot
-from structot.blocks.function import Pools
+from structot.blocks.pools import Pools
 from structot.problem import Problem
 from structot.solvers.newton import local_search as _nearby
 from structot.solvers.newton import solver as newton

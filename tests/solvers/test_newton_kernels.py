@@ -47,8 +47,8 @@ def counts(inner):
     rows = []
     for b in range(F.start.size - 1):
         low = 0
-        for t in range(s.pools[b]):
-            high = s.pool[F.start[b] + t]
+        for t in range(s.n_pools[b]):
+            high = s.end[F.start[b] + t]
             edges = F.start[b] + s.order[F.start[b] :][low:high]
             assert np.ptp(s.X[edges]) == 0
             one = np.zeros(inner.n + inner.m)
@@ -84,16 +84,14 @@ def hessian(inner, fill):
 def of_pools(inner, G, theta, turns=2):
     def fill(parts):
         for turn in range(turns):
-            kernels.add_pools(turn, turns, G.indptr, G.indices, G.data, theta, inner.n, parts)
+            kernels.add_pools(turn, turns, G, theta, inner.n, parts)
 
     return hessian(inner, fill)
 
 
 def of_active(inner, factor):
     F = inner.layer
-    return hessian(
-        inner, lambda parts: kernels.add_active(F.row, F.col, F.w, inner.X, factor, parts)
-    )
+    return hessian(inner, lambda parts: kernels.add_active(F.edges, inner.X, factor, parts))
 
 
 def of_singles(inner, factor):
@@ -101,9 +99,9 @@ def of_singles(inner, factor):
 
     def fill(parts):
         for b in range(F.start.size - 1):
-            kernels.add_couplings(b, b + 1, F.start, F.row, F.col, F.w, factor, parts)
+            kernels.add_couplings(b, b + 1, F.edges, factor, parts)
 
-    sums = kernels.sums_of_inverses(F.row, F.col, F.w, inner.n, inner.m)
+    sums = kernels.sums_of_inverses(F.edges, inner.n, inner.m)
     return hessian(inner, fill) + factor * np.diag(sums)
 
 
@@ -119,7 +117,6 @@ def test_phi_is_the_minimum_it_claims(dual):
         return price + term + problem.a @ p + problem.b @ q
 
     assert dual.value.phi == pytest.approx(lagrangian(dual.X), rel=1e-12)
-    assert dual.value.cost == pytest.approx(problem.function.extension(F.scatter(dual.X)))
     rng = np.random.default_rng(0)
     for _ in range(20):
         other = np.maximum(dual.X + 0.02 * rng.normal(size=dual.X.size), 0)
@@ -141,16 +138,16 @@ def test_pool_matrix_and_dense_hessian(dual):
     expected = counts(dual)
     G = dual.pool_matrix()
     assert G.sparse(11).toarray() == pytest.approx(np.array([one for one, _ in expected]))
-    assert 1 / (dual.rho * G.theta) == pytest.approx([weight for _, weight in expected])
+    assert G.weight == pytest.approx([weight for _, weight in expected])
     full = sum(np.outer(one, one) / (dual.rho * weight) for one, weight in expected)
     for turns in (1, 2, 3):
-        assert of_pools(dual, G, G.theta, turns) == pytest.approx(full)
+        assert of_pools(dual, G, dual._theta(G), turns) == pytest.approx(full)
 
 
 def test_singles_dominate_pools(dual):
     """H of merged pools <= H of edges that move alone, by Cauchy and Schwarz."""
     G = dual.pool_matrix()
-    pools = of_pools(dual, G, G.theta)
+    pools = of_pools(dual, G, dual._theta(G))
     alone, everything = of_active(dual, 1 / dual.rho), of_singles(dual, 1 / dual.rho)
     for low, high in itertools.pairwise((pools, alone, everything)):
         assert np.linalg.eigvalsh(high - low).min() > -1e-12
@@ -165,7 +162,7 @@ def test_singles_dominate_pools(dual):
 
 def test_direction_solves_the_mixed_model(dual, monkeypatch):
     G = dual.pool_matrix()
-    H = of_pools(dual, G, 0.9 * G.theta) + of_singles(dual, 0.1 / dual.rho)
+    H = of_pools(dual, G, 0.9 * dual._theta(G)) + of_singles(dual, 0.1 / dual.rho)
     H += 1e-10 * np.diag(dual.full_diagonal) / dual.rho
     d = dual.direction(G, dual.value.gradient, 0.1, active=False)
     assert H @ d == pytest.approx(dual.value.gradient, abs=1e-9)
@@ -204,7 +201,7 @@ def test_bound_potentials_are_a_c_transform(dual):
     F = dual.layer
     p, q = dual.point
     K = np.add.outer(p, q) + dual.rho * F.scatter(F.w * (dual.Y - dual.X))
-    u, v = kernels.bound_potentials(F.row, F.col, F.w, dual.Y, dual.X, p, q, dual.rho)
+    u, v = kernels.bound_potentials(F.edges, dual.Y, dual.X, p, q, dual.rho)
     expected = c_transform(K, p)
     assert u == pytest.approx(expected[0], abs=1e-12)
     assert v == pytest.approx(expected[1], abs=1e-12)

@@ -9,12 +9,11 @@ from problems import clusters, moved
 from subset_program import subset_optimum
 
 import structot as sot
-from structot.blocks.function import Blocks
 from structot.certificate import verify
 from structot.concave import PiecewiseLinear, Sqrt, ThresholdSqrt, Truncation
 from structot.solvers import Splitting
 from structot.structures import Structure
-from structot.submodular import Oracle
+from structot.submodular import BoundCost, Oracle
 from structot.transport import emd
 
 ROWS, COLS = np.array([0, 0, 1]), np.array([1, 0, 1])
@@ -233,11 +232,11 @@ class _Opaque(Structure):
     def __init__(self, *structures: Structure, keep_blocks: bool = False) -> None:
         self.structures, self.keep_blocks = structures, keep_blocks
 
-    def _parts(self, M):
-        layers = [structure.bind(M) for structure in self.structures]
-        assert all(isinstance(layer, Blocks) for layer in layers)
+    def _bound(self, M, a, b):
+        layers = [structure.bind(M).layers[0] for structure in self.structures]
+        assert all(layer.kind == "blocks" for layer in layers)
         hidden = [Oracle(layer.value, M.shape) for layer in layers]
-        return None, [hidden[0], *(layers if self.keep_blocks else hidden)[1:]]
+        return BoundCost.of(None, [hidden[0], *(layers if self.keep_blocks else hidden)[1:]])
 
 
 @pytest.mark.parametrize("keep_blocks", [False, True])

@@ -13,7 +13,6 @@ from subset_program import subset_optimum
 
 import structot as sot
 from structot.structures._grouping import Grouping
-from structot.submodular import Sum
 
 Array = np.ndarray
 
@@ -248,7 +247,7 @@ def test_forbidden_pairs_stay_forbidden_under_overlaps() -> None:
     M[0, 3] = M[2, 1] = np.inf
     structure = sot.Modular() + sot.Coverage([[0, 1], [1, 2], [2, 3]], [[0, 1, 2], [2, 3]], 0.1)
     F = structure.bind(M)
-    assert isinstance(F, Sum)
+    assert len(F.layers) > 1
     K = F.greedy(np.random.default_rng(0).random((4, 4)))
     assert np.array_equal(np.isinf(K), np.isinf(M))
     result = sot.solve(M, structure=structure)

@@ -143,7 +143,7 @@ def test_more_than_twelve_pairs_go_through_the_min_norm_point() -> None:
     M = np.random.default_rng(4).uniform(0.2, 1.0, (4, 4))
     groups = Groups([0, 0, 1, 1], [0, 1, 1, 0], Sqrt())
     structure = SetFunction(groups.bind(M).value)
-    assert isinstance(structure.bind(M), CalledFunction)
+    assert isinstance(structure.bind(M).layers[0], CalledFunction)
     result = solve(M, structure=structure)
     assert result.converged
     own = solve(M, structure=groups, tol=1e-7)
@@ -161,7 +161,7 @@ def test_support_hides_other_pairs_and_makes_it_small() -> None:
     support = [(0, 0), (1, 1), (2, 2)]
     structure = SetFunction(count, support=support)
     F = structure.bind(np.ones((5, 5)))
-    assert isinstance(F, TabulatedFunction)
+    assert isinstance(F.layers[0], TabulatedFunction)
     mask = np.zeros((5, 5), bool)
     for pair in support:
         mask[pair] = True

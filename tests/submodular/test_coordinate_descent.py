@@ -8,7 +8,7 @@ from brute_force import descent, excess, tabulate
 from problems import moved
 
 import structot as sot
-from structot.submodular import Sum, min_norm_point
+from structot.submodular import min_norm_point
 from structot.submodular.coordinate_descent import project_sum
 
 STRUCTURES = {
@@ -25,7 +25,7 @@ def test_agrees_with_the_min_norm_point_and_with_enumeration(name: str, seed: in
     rng = np.random.default_rng(seed)
     M = moved(rng.uniform(0.1, 2, (3, 3)))
     F = STRUCTURES[name].bind(M)
-    assert isinstance(F, Sum)
+    assert len(F.layers) > 1
     assert len(F.layers) > 1
     Z = rng.normal(1.0, 1.0, (3, 3))
     K = F.project(Z)
@@ -43,7 +43,7 @@ def test_a_point_inside_is_found(largest: float) -> None:
     generic = 0.1 * sot.structures.Rank(rng.normal(size=(4, 3)))
     groups = sot.Groups([[0, 1], [1, 2, 3]], None, sot.concave.Sqrt())
     F = (groups + generic).bind(rng.uniform(0, largest, (4, 5)))
-    assert isinstance(F, Sum)
+    assert len(F.layers) > 1
     corners = [F.greedy(rng.normal(size=F.shape)) for _ in range(6)]
     inside = np.mean(corners, axis=0)
     assert F.project(inside) == pytest.approx(inside, abs=1e-8)
@@ -54,7 +54,7 @@ def test_a_point_inside_is_found(largest: float) -> None:
 def test_every_sweep_stays_in_the_base_polytope() -> None:
     M = np.random.default_rng(0).uniform(0.1, 2, (3, 3))
     F = STRUCTURES["overlapping groups"].bind(M)
-    assert isinstance(F, Sum)
+    assert len(F.layers) > 1
     table = tabulate(F.value, np.ones((3, 3), bool))
     far = np.random.default_rng(1).normal(0, 100, (3, 3))
     for sweeps in (1, 2, 3):

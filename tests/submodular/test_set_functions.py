@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from structot import submodular
 from structot.concave import Sqrt, Truncation
 from structot.structures import Coverage, Groups, Modular
-from structot.submodular import Linear, Oracle, Submodular, Sum
+from structot.submodular import BoundCost, Oracle, Submodular
 
 Array = np.ndarray
 
@@ -164,7 +164,8 @@ def test_minimize_a_function_that_is_not_monotone() -> None:
 
 def test_minimize_without_a_shift() -> None:
     F = Groups([0, 0], [0, 0]).bind(np.ones((2, 2)))
-    for G in (F, Linear(np.ones((2, 2))), Sum(np.ones((2, 2)), (F,)), Sum(None, (F, F))):
+    sums = (np.ones((2, 2)), ()), (np.ones((2, 2)), F.layers), (None, 2 * F.layers)
+    for G in (F, F.layers[0], *(BoundCost.of(C, layers) for C, layers in sums)):
         found = G.minimize()
         assert found.value == 0.0
         assert not found.mask.any()
@@ -278,7 +279,7 @@ def test_generic_functions_have_no_entropic_projection() -> None:
 
 def test_linear_function() -> None:
     C = np.array([[1.0, np.inf], [0.0, 2.0]])
-    F: Submodular = Linear(C)
+    F: Submodular = BoundCost.of(C, [])
     assert F.value(np.array([[True, False], [True, True]])) == 3.0
     V = np.array([[1.0, 5.0], [2.0, 3.0]])
     assert F.prox(V, 2.0).tolist() == [[0.5, 0.0], [2.0, 2.0]]

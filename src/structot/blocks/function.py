@@ -8,17 +8,20 @@ for the metric, so that they need no special treatment anywhere.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of, positive
 from structot._parallel import over_blocks
-from structot.blocks import kernels, layout, reference
+from structot.blocks import kernels, layout, polytope, reference
+from structot.blocks.layout import Edges
+from structot.blocks.pools import Pools
 from structot.concave import Concave, ConcaveTable, pack_table
 from structot.concave.base import STEP
-from structot.submodular.base import FAR, METRICS, Minimizer, Submodular
+from structot.submodular.base import FAR, METRICS, Kind, Minimizer, Submodular
 
 Array = np.ndarray
 
@@ -26,67 +29,56 @@ Array = np.ndarray
 _FREE_WEIGHT = 1e-2
 
 
-@dataclass
-class Pools:
-    """The outcome of one prox: X, the order of its elements, the pools; memory for the next.
-
-    ``order[start[b]:][:count[b]]`` are the elements of block b that may lie above the floor, pool
-    after pool (inside a pool in any order); its ``pools[b]`` pools above the floor end at the
-    positions ``pool[start[b]:][:pools[b]]`` of that order.
-    """
-
-    X: Array  # (E,)
-    order: Array  # (E,) int32, positions inside the block
-    count: Array  # (B,) int64
-    pool: Array  # (E,) int32
-    pools: Array  # (B,) int64
-
-    @classmethod
-    def empty(cls, edges: int, blocks: int, X: Array | None = None) -> Pools:
-        """Nothing known yet; ``X`` lends its memory, and may be the point of the prox itself."""
-        return cls(
-            X=np.zeros(edges) if X is None else X,
-            order=np.empty(edges, np.int32),
-            count=np.zeros(blocks, np.int64),
-            pool=np.empty(edges, np.int32),
-            pools=np.zeros(blocks, np.int64),
-        )
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class Blocks(Submodular):
     """F(S) = Σ_b outer_b · g_b(inner_b · w(S ∩ b)) over disjoint blocks of edges.
 
-    Parameters
-    ----------
-    weights
-        w, shape (n, m); +inf forbids a pair, 0 makes it free.
-    row_group, col_group
-        Number of the group of each row and column, -1 for none; block = (group of row, group of
-        column). Pairs in no block are outside the support: F does not see them.
-    concave
-        One function, or one per block in the order (row group, column group).
-    outer, inner
-        Scales per block, in the same order.
+    Made by `of_groups` or `of_labels`; `Structure.bind` does it.
     """
 
-    monotone = True
+    shape: tuple[int, int]
+    edges: Edges
+    table: ConcaveTable  # g, outer and inner of every block
+    # The mean cost of a pair: what the entropy of a problem measures costs in.
+    mean_weight: float
+    allowed: Array | None = None
+    support: Array | None = None
+    # The number of the group of each row and column, where blocks are made of groups.
+    row_group: Array | None = None
+    col_group: Array | None = None
+    kind: ClassVar[Kind] = "blocks"
+    monotone: ClassVar[bool] = True  # type: ignore[misc]
 
-    def __init__(
-        self,
+    @classmethod
+    def of_groups(
+        cls,
         weights: Array,
         row_group: Array,
         col_group: Array,
         concave: Concave | list[Concave],
         outer: Array,
         inner: Array,
-    ) -> None:
+    ) -> Blocks:
+        """Blocks (group of row) × (group of column).
+
+        Parameters
+        ----------
+        weights
+            w, shape (n, m); +inf forbids a pair, 0 makes it free.
+        row_group, col_group
+            Number of the group of each row and column, -1 for none. Pairs in no block are outside
+            the support: F does not see them.
+        concave
+            One function, or one per block in the order (row group, column group).
+        outer, inner
+            Scales per block, in the same order.
+        """
         covered = None
         if min(row_group.min(), col_group.min()) < 0:
             covered = np.logical_and.outer(row_group >= 0, col_group >= 0)
-        edges = layout.block_order(weights, row_group, col_group)
-        self._build(weights, edges, covered, concave, outer, inner)
-        self.row_group: Array | None = row_group
-        self.col_group: Array | None = col_group
+        order = layout.block_order(weights, row_group, col_group)
+        blocks = cls._of_order(weights, order, covered, concave, outer, inner)
+        return replace(blocks, row_group=row_group, col_group=col_group)
 
     @classmethod
     def of_labels(
@@ -98,61 +90,78 @@ class Blocks(Submodular):
         inner: Array,
     ) -> Blocks:
         """Blocks of any form: ``labels`` (n, m) numbers the block of each pair, -1 for none."""
-        self = cls.__new__(cls)
         covered = None if labels.min() >= 0 else labels >= 0
-        edges = layout.label_order(weights, labels)
-        self._build(weights, edges, covered, concave, outer, inner)
-        self.row_group = self.col_group = None
-        return self
+        order = layout.label_order(weights, labels)
+        return cls._of_order(weights, order, covered, concave, outer, inner)
 
-    def _build(
-        self,
+    @classmethod
+    def _of_order(
+        cls,
         weights: Array,
-        edges: tuple[Array, Array, Array, Array],
+        order: tuple[Array, Array, Array, Array],
         covered: Array | None,
         concave: Concave | list[Concave],
         outer: Array,
         inner: Array,
-    ) -> None:
-        self.shape = weights.shape
-        self.support = covered
-        finite = np.isfinite(weights)
-        self.allowed = None if finite.all() else finite
-        row, col, start, used = edges
+    ) -> Blocks:
+        row, col, start, used = order
         nothing = weights == 0 if covered is None else (weights == 0) & covered
         free = np.flatnonzero(nothing.ravel())
-        self.row, self.col, self.start = layout.append_block(row, col, start, free, weights)
-        w = layout.gather(weights, self.row, self.col)
-        # The mean cost of a pair; what the entropy of `Problem` measures costs in.
-        self.mean_weight = float(w.mean()) if w.any() else 1.0
+        row, col, start = layout.append_block(row, col, start, free, weights)
+        w = layout.gather(weights, row, col)
+        mean = float(w.mean()) if w.any() else 1.0
+        outer, inner = outer[used], inner[used]
+        functions = concave if isinstance(concave, Concave) else [concave[b] for b in used]
         if free.size:
-            w[-free.size :] = _FREE_WEIGHT * self.mean_weight if w.any() else 1.0
-            outer, inner = np.append(outer[used], 0.0), np.append(inner[used], 1.0)
-        else:
-            outer, inner = outer[used], inner[used]
-        self.w = w
-        if isinstance(concave, Concave):
-            self.set_table(pack_table(concave, outer, inner))
-        else:
-            functions = [concave[b] for b in used]
-            if free.size:
-                functions.append(concave[0])
-            self.set_table(pack_table(functions, outer, inner))
-        totals = np.add.reduceat(w, self.start[:-1]) if w.size else np.zeros(0)
-        if self.table.has_custom:
+            w[-free.size :] = _FREE_WEIGHT * mean if w.any() else 1.0
+            outer, inner = np.append(outer, 0.0), np.append(inner, 1.0)
+            if isinstance(functions, list):
+                functions.append(concave[0])  # type: ignore[index]
+        finite = np.isfinite(weights)
+        blocks = cls(
+            shape=weights.shape,
+            edges=Edges(start, row, col, w),
+            table=pack_table(functions, outer, inner),
+            allowed=None if finite.all() else finite,
+            support=covered,
+            mean_weight=mean,
+        )
+        blocks._check_functions()
+        return blocks
+
+    def _check_functions(self) -> None:
+        """Functions written in Python must be concave as far as their blocks reach."""
+        if self.interpreted:
             reach: dict[Concave, float] = {}
-            for g, x in zip(self.table.functions, inner * totals, strict=True):
+            for g, x in zip(self.table.functions, self.table.inner * self.totals, strict=True):
                 reach[g] = max(reach.get(g, 0.0), float(x))
             for g, x in reach.items():
                 g.check(x)
-        self.totals = totals
 
-    def set_table(self, table: ConcaveTable) -> None:
-        """The functions of the blocks; those written in Python need the kernels in NumPy."""
-        self.table = table
-        self._kernels = reference if table.has_custom else kernels
-        self._packed = table if table.has_custom else table.arrays
-        self.interpreted = table.has_custom
+    @property
+    def start(self) -> Array:
+        return self.edges.start
+
+    @property
+    def row(self) -> Array:
+        return self.edges.row
+
+    @property
+    def col(self) -> Array:
+        return self.edges.col
+
+    @property
+    def w(self) -> Array:
+        return self.edges.w
+
+    @cached_property
+    def totals(self) -> Array:
+        """(B,) the weights of whole blocks."""
+        return np.add.reduceat(self.w, self.start[:-1]) if self.w.size else np.zeros(0)
+
+    @cached_property
+    def interpreted(self) -> bool:  # type: ignore[override]
+        return self.table.has_custom
 
     # -- between (n, m) arrays and block order ------------------------------------------------
 
@@ -175,8 +184,17 @@ class Blocks(Submodular):
         return K
 
     def _each(self, kernel: str, *args: object) -> list:
-        function = getattr(self._kernels, kernel)
-        return over_blocks(self.start, lambda i, j: function(i, j, self.start, *args))
+        """Call a kernel on all blocks; functions written in Python need the one in NumPy."""
+        home = reference if self.interpreted else kernels if kernel == "prox_blocks" else polytope
+        function = getattr(home, kernel)
+        return over_blocks(self.start, lambda i, j: function(i, j, self.edges, *args))
+
+    @property
+    def _packed(self) -> ConcaveTable | tuple[Array, ...]:
+        return self.table if self.interpreted else self.table.arrays
+
+    def _new_pools(self, X: Array | None = None) -> Pools:
+        return Pools.empty(self.w.size, self.start.size - 1, X)
 
     # -- the protocol --------------------------------------------------------------------------
 
@@ -200,13 +218,13 @@ class Blocks(Submodular):
     def greedy_edges(self, x: Array) -> Array:
         """Edmonds' vertex in block order."""
         K = np.empty_like(x)
-        self._each("greedy_blocks", self.w, x, self._packed, K)
+        self._each("greedy_blocks", x, self._packed, K)
         return K
 
     def single_edges(self) -> Array:
         """F({e}) for every edge, in block order: what it costs alone."""
         K = np.empty(self.w.size)
-        self._each("single_blocks", self.w, self._packed, K)
+        self._each("single_blocks", self._packed, K)
         return K
 
     def extension(self, P: Array) -> float:
@@ -222,10 +240,8 @@ class Blocks(Submodular):
         """f in block order; ``last`` lends its order and memory."""
         if x.size and x.min() < 0:
             return float(x @ self.greedy_edges(x))
-        if last is None:
-            last = Pools.empty(x.size, self.start.size - 1)
-        args = (self.w, x, self._packed, last.order, last.count)
-        return float(sum(self._each("extension_blocks", *args)))
+        last = self._new_pools() if last is None else last
+        return float(sum(self._each("extension_blocks", x, self._packed, last)))
 
     def prox(
         self,
@@ -247,22 +263,8 @@ class Blocks(Submodular):
         self, v: Array, rho: float, floor: float = -np.inf, last: Pools | None = None
     ) -> Pools:
         """The prox in block order, cut at ``floor``; reuses the order and memory of ``last``."""
-        if last is None:
-            last = Pools.empty(v.size, self.start.size - 1)
-        self._each(
-            "prox_blocks",
-            self.w,
-            v,
-            rho,
-            floor,
-            self.totals,
-            self._packed,
-            last.order,
-            last.count,
-            last.X,
-            last.pool,
-            last.pools,
-        )
+        last = self._new_pools() if last is None else last
+        self._each("prox_blocks", v, rho, floor, self.totals, self._packed, last)
         return last
 
     def project(self, Z: Array, metric: str = "euclidean") -> Array:
@@ -279,23 +281,23 @@ class Blocks(Submodular):
         if metric == "cost":
             # K = z - w X with X = prox(z / w); in place, since this is the peak of memory.
             x = z / self.w
-            self.prox_edges(x, 1.0, last=Pools.empty(x.size, self.start.size - 1, X=x))
+            self.prox_edges(x, 1.0, last=self._new_pools(X=x))
             x *= self.w
             return np.subtract(z, x, out=x)
         K = np.empty_like(z)
         if metric == "entropy":
-            self._each("entropy_blocks", self.w, z, self._packed, K)
+            self._each("entropy_blocks", z, self._packed, K)
             return K
-        self._each("euclidean_blocks", self.w, z, self._packed, K)
+        self._each("euclidean_blocks", z, self._packed, K)
         if z.size and np.abs(z).max() > FAR * np.abs(K).max():
-            self._each("euclidean_blocks", self.w, K.copy(), self._packed, K)
+            self._each("euclidean_blocks", K.copy(), self._packed, K)
         return K
 
     def minimize(self, shift: Array | None = None) -> Minimizer:
         shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
         inside = np.zeros(self.w.size, bool)
         minimum = np.zeros(self.start.size - 1)
-        self._each("minimize_blocks", self.w, self.gather(shift), self._packed, inside, minimum)
+        self._each("minimize_blocks", self.gather(shift), self._packed, inside, minimum)
         mask, value = self.scatter(inside), float(minimum.sum())
         if self.support is not None:
             outside = self._allowed() & ~self.support & (shift < 0)
@@ -304,50 +306,40 @@ class Blocks(Submodular):
 
     def scaled(self, factor: float) -> Blocks:
         """factor · F, sharing everything but the scales."""
-        twin = copy.copy(self)
-        twin.set_table(replace(self.table, outer=factor * self.table.outer))
-        return twin
+        return replace(self, table=replace(self.table, outer=factor * self.table.outer))
 
     def in_units(self, cost: float, mass: float) -> Blocks:
         """F / cost, with weights (and so a metric) in units of cost too, where they are costs."""
         if self.is_coverage:
             return self.scaled(1.0 / cost)
-        twin = copy.copy(self)
-        twin.w, twin.totals = self.w / cost, self.totals / cost
-        twin.mean_weight = self.mean_weight / cost
         table = self.table
-        twin.set_table(replace(table, outer=table.outer / cost, inner=table.inner * cost))
-        return twin
+        return replace(
+            self,
+            edges=self.edges._replace(w=self.w / cost),
+            table=replace(table, outer=table.outer / cost, inner=table.inner * cost),
+            mean_weight=self.mean_weight / cost,
+        )
 
     def floored(self, least: float) -> Blocks:
         """The function with weights below ``least`` raised to it; itself if there are none."""
         if not (self.w < least).any():
             return self
-        twin = copy.copy(self)
-        twin.w = np.maximum(self.w, least)
-        twin.totals = np.add.reduceat(twin.w, self.start[:-1])
-        return twin
-
-    def with_metric(self, d: Array) -> Blocks:
-        """The same coverage function with the metric d (n, m); for coverage functions only.
-
-        Coverage depends on which blocks are touched and not on weights, so that any weights may
-        stand inside g, and with them any metric keeps the one-sort prox.
-        """
-        if not self.is_coverage:
-            raise ValueError("only a coverage function has a fast prox in any metric.")
-        twin = copy.copy(self)
-        twin.w = self.gather(as_matrix("d", d, self.shape))
-        if not ((twin.w > 0) & (twin.w < np.inf)).all():
-            raise ValueError("d must be positive and finite on every allowed pair.")
-        twin.totals = np.add.reduceat(twin.w, self.start[:-1])
-        return twin
+        return replace(self, edges=self.edges._replace(w=np.maximum(self.w, least)))
 
     @property
     def is_modular(self) -> bool:
         """Whether every block is linear: by its function, or because it has one edge only."""
         several = (np.diff(self.start) > 1) & (self.table.outer > 0)
         return all(self.table.functions[b].is_linear for b in np.flatnonzero(several))
+
+    @property
+    def modular_cost(self) -> Array | None:
+        return self.cost_of_edges(self.single_edges()) if self.is_modular else None
+
+    @property
+    def entropy_weights(self) -> Array | float:
+        """The ground cost divided by its mean; coverage has no use for costs."""
+        return 1.0 if self.is_coverage else self.metric / self.mean_weight
 
     @property
     def is_coverage(self) -> bool:

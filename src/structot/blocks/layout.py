@@ -1,7 +1,18 @@
 """Edges in block order: compiled moves between (n, m) arrays and flat lists of edges."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+
+
+class Edges(NamedTuple):
+    """Edges one block after the other: block b owns the positions ``start[b]:start[b+1]``."""
+
+    start: np.ndarray  # (B+1,) int64
+    row: np.ndarray  # (E,) int32
+    col: np.ndarray  # (E,) int32
+    w: np.ndarray  # (E,) the weights inside g, also the metric
 
 
 def block_order(weights, row_group, col_group):

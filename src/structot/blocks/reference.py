@@ -1,7 +1,7 @@
 """The block kernels once more in plain NumPy and SciPy: their referee, and the path for user g.
 
-Same names, arguments and results as in ``_kernels.py``, except that ``table`` is the
-``ConcaveTable`` itself, so that concave functions written in Python can be called.
+Same names, arguments and results as in ``kernels.py`` and ``polytope.py``, except that ``table`` is
+the ``ConcaveTable`` itself, so that concave functions written in Python can be called.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ def _secants(table: ConcaveTable, b: int, weights: Array, base: float = 0.0) -> 
     return table.secant(b, before, weights)
 
 
-def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, count, X, pool, pools):
+def prox_blocks(first, last, edges, V, rho, floor, totals, table, pools):
     """Decreasing isotonic regression of V_(k) - s_k / rho, block by block."""
+    start, w = edges.start, edges.w
+    X, order, n_active, end_of_pool, n_pools = pools
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         weights, point = w[block], V[block].copy()  # X may be V itself
@@ -30,9 +32,9 @@ def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, coun
         sequence = candidates[np.argsort(-point[candidates], kind="stable")]
         length = sequence.size
         order[block][:length] = sequence
-        count[b] = length
+        n_active[b] = length
         X[block] = floor
-        pools[b] = 0
+        n_pools[b] = 0
         if length == 0:
             continue
         slopes = _secants(table, b, weights[sequence])
@@ -42,19 +44,21 @@ def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, coun
         X[block][sequence] = np.maximum(fit.x, floor)
         ends = fit.blocks[1:]
         ends = ends[fit.x[ends - 1] > floor]
-        pool[block][: ends.size] = ends
-        pools[b] = ends.size
+        end_of_pool[block][: ends.size] = ends
+        n_pools[b] = ends.size
 
 
-def single_blocks(first, last, start, w, table, K):
+def single_blocks(first, last, edges, table, K):
     """What every edge costs alone."""
+    start, w = edges.start, edges.w
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         K[block] = w[block] * table.secant(b, 0.0, w[block])
 
 
-def greedy_blocks(first, last, start, w, P, table, K):
+def greedy_blocks(first, last, edges, P, table, K):
     """Edmonds' greedy algorithm."""
+    start, w = edges.start, edges.w
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         order = np.argsort(-P[block], kind="stable")
@@ -62,22 +66,25 @@ def greedy_blocks(first, last, start, w, P, table, K):
         K[block][order] = weights * _secants(table, b, weights)
 
 
-def extension_blocks(first, last, start, w, P, table, order, count):
+def extension_blocks(first, last, edges, P, table, pools):
     """f(P) for P >= 0, by Edmonds' greedy algorithm on the positive entries."""
+    start, w = edges.start, edges.w
+    order, n_active = pools.order, pools.n_active
     value = 0.0
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         used = np.flatnonzero(P[block] > 0)
         sequence = used[np.argsort(-P[block][used], kind="stable")]
         order[block][: sequence.size] = sequence
-        count[b] = sequence.size
+        n_active[b] = sequence.size
         weights = w[block][sequence]
         value += float(P[block][sequence] @ (weights * _secants(table, b, weights)))
     return value
 
 
-def entropy_blocks(first, last, start, w, Z, table, K):
+def entropy_blocks(first, last, edges, Z, table, K):
     """KL projection of Z > 0 onto the base polytope."""
+    start, w = edges.start, edges.w
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         order = np.argsort(-Z[block] / w[block], kind="stable")
@@ -86,8 +93,9 @@ def entropy_blocks(first, last, start, w, Z, table, K):
         K[block][order] = point * isotonic_regression(gains / point, weights=point).x
 
 
-def minimize_blocks(first, last, start, w, shift, table, inside, minimum):
+def minimize_blocks(first, last, edges, shift, table, inside, minimum):
     """Best prefix in the order of -shift/w."""
+    start, w = edges.start, edges.w
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         order, length, minimum[b] = _best_prefix(table, b, w[block], shift[block], 0.0)
@@ -105,8 +113,9 @@ def _best_prefix(
     return order, length, float(totals[length])
 
 
-def euclidean_blocks(first, last, start, w, Z, table, K):
+def euclidean_blocks(first, last, edges, Z, table, K):
     """Divide and conquer with the concave-of-sum minimisation."""
+    start, w = edges.start, edges.w
     for b in range(first, last):
         block = slice(start[b], start[b + 1])
         weights, point = w[block], Z[block]

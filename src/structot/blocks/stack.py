@@ -6,13 +6,15 @@ in which a pair stands once per layer that covers it, so that one call of a kern
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from structot.blocks import layout
-from structot.blocks.function import Blocks, Pools
+from structot.blocks.function import Blocks
+from structot.blocks.layout import Edges
+from structot.blocks.pools import Pools
 from structot.concave import pack_table
 
 Array = np.ndarray
@@ -66,15 +68,15 @@ def _joined(layers: list[Blocks]) -> Blocks:
     """All blocks as if they were disjoint; only methods in block order make sense for it."""
     if len(layers) == 1:
         return layers[0]
-    joined = copy.copy(layers[0])
-    joined.w = np.concatenate([layer.w for layer in layers])
-    joined.totals = np.concatenate([layer.totals for layer in layers])
     ends = np.cumsum([0, *(layer.w.size for layer in layers)])
     starts = [layer.start[:-1] + end for layer, end in zip(layers, ends, strict=False)]
-    joined.start = np.concatenate([*starts, ends[-1:]])
+    arrays = zip(*(layer.edges[1:] for layer in layers), strict=True)
     tables = [layer.table for layer in layers]
     functions = [g for table in tables for g in table.functions]
     outer = np.concatenate([table.outer for table in tables])
     inner = np.concatenate([table.inner for table in tables])
-    joined.set_table(pack_table(functions, outer, inner))
-    return joined
+    return replace(
+        layers[0],
+        edges=Edges(np.concatenate([*starts, ends[-1:]]), *map(np.concatenate, arrays)),
+        table=pack_table(functions, outer, inner),
+    )

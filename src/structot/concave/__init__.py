@@ -8,6 +8,7 @@ plain quotient loses all digits there, so every family brings a form without can
 from structot.concave.base import Concave
 from structot.concave.custom import Custom, as_concave
 from structot.concave.families import (
+    Discount,
     Linear,
     Log,
     PiecewiseLinear,
@@ -23,6 +24,7 @@ __all__ = [
     "Concave",
     "ConcaveTable",
     "Custom",
+    "Discount",
     "Linear",
     "Log",
     "PiecewiseLinear",

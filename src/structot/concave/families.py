@@ -169,6 +169,50 @@ class Log(Concave):
 
 
 @dataclass(frozen=True, repr=False)
+class Discount(Concave):
+    """g(x) = log(1 + κx)/κ with κ = d/(1 - d): slope 1 at x = 0 and 1 - d at x = 1.
+
+    In block units, where x is the share of a block that is in use, the last pair of a fully used
+    block costs d less than the first: a dial that means the same on any data.
+
+    Parameters
+    ----------
+    d : discount, 0 <= d < 1; 0 makes g linear.
+
+    Examples
+    --------
+    >>> Discount(0.75).slope([0.0, 1.0])
+    array([1.  , 0.25])
+    """
+
+    d: float
+
+    def __post_init__(self) -> None:
+        _set_number(self, "d", lambda v: 0 <= v < 1, "a discount with 0 <= d < 1")
+
+    @property
+    def _rate(self) -> float:
+        return self.d / (1.0 - self.d)  # κ
+
+    def _value(self, x: Array) -> Array:
+        return np.log1p(self._rate * x) / self._rate if self.d else x.copy()
+
+    def _slope(self, x: Array, left: bool) -> Array:
+        return 1.0 / (1.0 + self._rate * x)
+
+    def _secant(self, x: Array, h: Array) -> Array:
+        slope = self._slope(x, False)
+        ratio = self._rate * h * slope
+        return slope * np.where(ratio > 0, np.log1p(ratio) / ratio, 1.0)
+
+    def _pieces(self) -> tuple[Array, Array] | None:
+        return None if self.d else (np.empty(0), np.ones(1))
+
+    def pack(self) -> tuple[int, Array]:
+        return (LOG, np.array([1.0 / self._rate])) if self.d else (LINEAR, np.empty(0))
+
+
+@dataclass(frozen=True, repr=False)
 class Truncation(Concave):
     """g(x) = min(x, alpha).
 

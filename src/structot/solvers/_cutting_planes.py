@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Iterator
 from itertools import count
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import linprog
@@ -28,7 +28,7 @@ from structot.blocks.function import Blocks
 from structot.certificate import dual_by_exact_transport, dual_from_cost, first_answer
 from structot.problem import Problem
 from structot.solvers._loop import Step
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.submodular.base import Submodular, inner
 from structot.transport import InfeasibleError, emd, round_plan, split_rounding
 
@@ -102,7 +102,7 @@ class _Program:
         linear = np.zeros(problem.shape) if problem.linear is None else problem.linear
         self.C = linear[self._edges]
         self.labels: list[Array] = []  # per layer the part of each pair, -1 for none
-        self.layers: list[Submodular] = list(problem.layers)
+        self.layers = problem.function.set_functions
         self.parts = 0
         for layer in self.layers:
             number = _part_numbers(layer)
@@ -245,7 +245,8 @@ def _rounded(problem: Problem, P: Array, K: Array) -> Array:
 
 def _part_numbers(layer: Submodular) -> Array:
     """The part that each pair (n, m) belongs to, -1 outside the support."""
-    if isinstance(layer, Blocks):
+    if layer.kind == "blocks":
+        layer = cast(Blocks, layer)
         size = np.diff(layer.start)
         return layer.scatter(np.repeat(np.arange(size.size), size).astype(float), -1.0).astype(int)
     return np.where(layer._edges(), 0, -1)

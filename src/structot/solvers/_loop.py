@@ -19,7 +19,7 @@ from structot._progress import live_progress
 from structot.certificate import Dual
 from structot.problem import Objective, Problem
 from structot.result import Result, Status, Trace
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 
 if TYPE_CHECKING:
     from structot.solvers.base import Solver

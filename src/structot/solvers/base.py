@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from structot.problem import Problem
 from structot.solvers._loop import Step
-from structot.solvers.newton.start import Start
-from structot.structures.convex import has_convex
+from structot.solvers.start import Start
 
 
 class Solver(ABC):
@@ -25,7 +24,7 @@ class Solver(ABC):
 
     def refusal(self, problem: Problem) -> str | None:
         """Why this problem cannot be solved in this way: for want of a set function, or else."""
-        if has_convex(problem.layers):
+        if problem.function.is_convex:
             if not self.takes_convex:
                 return "a ConvexCost is no set function; use method='mirror_descent' or 'auto'"
             if problem.reg > 0:

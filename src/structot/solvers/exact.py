@@ -10,7 +10,7 @@ from structot.certificate import Dual, transport_bound
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.transport import emd
 
 
@@ -21,12 +21,12 @@ class Exact(Solver):
     name: ClassVar[str] = "exact"
 
     def objection(self, problem: Problem) -> str | None:
-        if problem.modular_cost is None:
+        if problem.function.modular_cost is None:
             return "it needs a modular function; use method='auto' for structured costs"
         return super().objection(problem)
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
-        cost = problem.modular_cost
+        cost = problem.function.modular_cost
         assert cost is not None
         try:
             answer = emd(cost, problem.a, problem.b)

@@ -24,7 +24,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import linprog
@@ -39,7 +39,7 @@ from structot.problem import Problem
 from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.transport import round_plan
 
 Array = np.ndarray
@@ -137,9 +137,9 @@ class LinearProgram(Solver):
 def _not_piecewise_linear(problem: Problem) -> str | None:
     """The name of a part of F that is no sum of truncations; None if there is none."""
     for layer in problem.layers:
-        if not isinstance(layer, Blocks):
+        if layer.kind != "blocks":
             return type(layer).__name__
-        for g in dict.fromkeys(layer.table.functions):
+        for g in dict.fromkeys(cast(Blocks, layer).table.functions):
             if not (isinstance(g, Jump) or g.is_piecewise_linear):
                 return repr(g)
     return None
@@ -199,7 +199,7 @@ class _Program:
         allowed = problem.function.allowed
         live = np.outer(problem.a > 0, problem.b > 0)
         self.live = live if allowed is None else live & allowed
-        self.layers: list[Blocks] = [x for x in problem.layers if isinstance(x, Blocks)]
+        self.layers = cast(tuple[Blocks, ...], problem.layers)
         self.parts = [_truncations(layer) for layer in self.layers]
         check_time()
         self.row, self.col = np.nonzero(self.live)  # of edge e = 0, 1, ... of the program

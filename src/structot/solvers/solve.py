@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from structot import _checks
 from structot._compilation import Stopwatch
 from structot._deadline import Deadline
@@ -15,9 +17,8 @@ from structot.problem import Problem
 from structot.result import Result
 from structot.solvers._loop import Limits, State, run
 from structot.solvers.base import Solver
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.structures.base import Structure
-from structot.structures.convex import has_convex
 
 # Method name -> (module, class). A module is imported when its method is first used.
 _SOLVERS = {
@@ -136,8 +137,20 @@ def solve(
     deadline.reserve(needed if seconds is None else min(needed, _LARGEST_RESERVE * seconds))
     start = Start.of(init, problem)
     result = run(problem, solvers, start, limits, deadline, callback, progress)
-    _warn(result, limits, _checks.advice_on_costs(problem.M))
+    _warn(result, limits, _advice(problem))
     return result
+
+
+def _advice(problem: Problem) -> str:
+    """What the user may have meant otherwise."""
+    M, advice = problem.M, [_checks.advice_on_costs(problem.M)]
+    finite = M[np.isfinite(M)]
+    if not problem.structure.uses_cost and np.ptp(finite) > 0:
+        advice.append(
+            f"{type(problem.structure).__name__} does not look at M; pass sot.Modular() + it "
+            "for the ground cost plus the structure."
+        )
+    return " ".join(filter(None, advice))
 
 
 def _warn(result: Result, limits: Limits, advice: str) -> None:
@@ -209,12 +222,12 @@ def _choose(method: str | Solver, problem: Problem) -> list[Solver]:
 
 def _automatic(problem: Problem) -> list[Solver]:
     """The fastest method that is sure to work, then those that go on where it gives up."""
-    if has_convex(problem.layers):
+    if problem.function.is_convex:
         return [make_solver("mirror_descent")]
     if problem.reg > 0:
         return [make_solver("entropic")]
     program = replace(make_solver("linear_program"), rounds=_ROUNDS)  # type: ignore[type-var]
-    if problem.modular_cost is not None:
+    if problem.function.modular_cost is not None:
         return [make_solver("exact"), *([program] if problem.M.size <= _SMALL else [])]
     newton, splitting = make_solver("newton"), make_solver("splitting")
     first = newton if newton.refusal(problem) is None else splitting

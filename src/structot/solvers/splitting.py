@@ -25,7 +25,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from structot.certificate import dual_by_exact_transport, dual_from_cost
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.submodular.base import Submodular, inner
 from structot.submodular.min_norm_point import Corral, min_norm_point
 from structot.transport import MarginalProjection, round_plan
@@ -304,7 +304,7 @@ def _parts(problem: Problem) -> list[Stack | _Part]:
     all layers.
     """
     allowed = problem.function._allowed()
-    layers = list(problem.layers)
+    layers = list(problem.function.set_functions)
     lost = allowed & ~np.logical_or.reduce([layer._edges() for layer in layers])
     if lost.any():
         # Pairs that no layer sees still may carry nothing negative: a layer of cost 0 says so.
@@ -322,10 +322,11 @@ def _parts(problem: Problem) -> list[Stack | _Part]:
         prices = float(np.abs(layer.greedy(order)[edges]).sum())
         mean_metric = float(layer.metric[edges].mean())
         scale = (prices if prices > 0 else 1.0) / mean_metric * allowed.sum() / edges.sum()
-        if isinstance(layer, Blocks):
+        if layer.kind == "blocks":
+            layer = cast(Blocks, layer)
             stacks.setdefault(layer.table.has_custom, []).append((layer, scale))
         else:
-            others.append((_GenericPart if layer.is_generic else _Part)(layer, scale))
+            others.append((_GenericPart if layer.kind == "generic" else _Part)(layer, scale))
     return [Stack(*zip(*stack, strict=True)) for stack in stacks.values()] + others
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from structot.blocks.function import Blocks
 from structot.concave import Concave
 from structot.structures._grouping import Grouping, Layer
-from structot.submodular.base import Submodular
 
 Array = np.ndarray
 
@@ -26,17 +25,17 @@ def block_layers(
     concave: Concave | Array,
     outer: Array,
     inner: Array,
-) -> list[Submodular]:
+) -> list[Blocks]:
     """F(S) = Σ_kl outer_kl · g_kl(inner_kl · w(S ∩ U_k × V_l)), one `Blocks` per pair of layers.
 
     ``concave`` is one function or an object array (source groups, target groups), as are the
     scales ``outer`` and ``inner``.
     """
-    layers: list[Submodular] = []
+    layers: list[Blocks] = []
     for row, col, block in _pairs(rows, cols):
         g = concave if isinstance(concave, Concave) else concave[block].ravel().tolist()
         scales = (outer[block].ravel(), inner[block].ravel())
-        layers.append(Blocks(weights, row.number, col.number, g, *scales))
+        layers.append(Blocks.of_groups(weights, row.number, col.number, g, *scales))
     return layers
 
 

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from structot._checks import as_cost, nonnegative
-from structot.submodular.base import Submodular
-from structot.submodular.sums import Linear, Sum
+from structot._checks import as_cost, as_weights, nonnegative
+from structot.submodular.base import Layer
+from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
@@ -19,25 +19,35 @@ class Structure(ABC):
     Structures add (``A + B``) and scale (``2.0 * A``).
     """
 
-    def bind(self, M: Array) -> Submodular:
-        """The submodular function over the edges of this cost matrix."""
-        M = as_cost(M)
-        linear, layers = self._parts(M)
-        if not layers:
-            assert linear is not None
-            return Linear(linear)
-        if linear is None and len(layers) == 1:
-            return layers[0]
-        return Sum(linear, tuple(layers))
+    # Whether the ground cost M is part of F. Where it is not, add it: ``Modular() + structure``.
+    uses_cost: bool = True
+
+    def bind(self, M: object, a: object | None = None, b: object | None = None) -> BoundCost:
+        """The cost over the pairs of this cost matrix; a structure may depend on the weights too.
+
+        Examples
+        --------
+        >>> import structot as sot
+        >>> F = sot.Groups(["x", "x"], ["y"], sot.concave.Truncation(1.0)).bind([[1.0], [2.0]])
+        >>> F.extension([[0.5], [0.5]])
+        0.5
+        """
+        cost = as_cost(M)
+        n, m = cost.shape
+        return self._bound(cost, as_weights("a", a, n), as_weights("b", b, m))
 
     @abstractmethod
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
-        """F as a linear cost (None for zero) plus layers, each with its own fast prox."""
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
+        """`bind` for input that was checked."""
 
     def __add__(self, other: object) -> Structure:
         if not isinstance(other, Structure):
             return NotImplemented
         return Combination(((1.0, self), (1.0, other)))
+
+    def __radd__(self, other: object) -> Structure:
+        # What `sum` begins with.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, factor: object) -> Structure:
         if isinstance(factor, Structure) or not np.isscalar(factor):
@@ -65,26 +75,26 @@ class Combination(Structure):
             inside = term.terms if isinstance(term, Combination) else ((1.0, term),)
             flat.extend((factor * f, t) for f, t in inside)
         self.terms = tuple(flat)
+        self.uses_cost = any(term.uses_cost for _, term in self.terms)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         linear: Array | None = None
-        layers: list[Submodular] = []
+        layers: list[Layer] = []
         for factor, term in self.terms:
-            cost, inner = term._parts(M)
-            if cost is not None:
+            bound = term._bound(M, a, b)
+            if bound.linear is not None:
                 # A forbidden pair stays forbidden under the factor 0.
-                cost = np.where(
-                    np.isfinite(cost), factor * np.where(np.isfinite(cost), cost, 0), cost
-                )
+                finite = np.isfinite(bound.linear)
+                cost = np.where(finite, factor * np.where(finite, bound.linear, 0), np.inf)
                 linear = cost if linear is None else linear + cost
             if factor > 0:
-                layers.extend(layer.scaled(factor) for layer in inner)
+                layers.extend(layer.scaled(factor) for layer in bound.layers)
         if linear is not None and layers and (np.isinf(linear) & np.isfinite(M)).any():
             # What a linear term forbids is no edge for the layers either.
-            return self._parts(np.where(np.isinf(linear), np.inf, M))
+            return self._bound(np.where(np.isinf(linear), np.inf, M), a, b)
         if linear is None and not layers:
             linear = np.where(np.isfinite(M), 0.0, np.inf)
-        return linear, layers
+        return BoundCost.of(linear, layers)
 
     def __repr__(self) -> str:
         return " + ".join(f"{t!r}" if f == 1.0 else f"{f:g} * {t!r}" for f, t in self.terms)

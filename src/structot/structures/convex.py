@@ -7,14 +7,15 @@ affine function c + <G, P> is the linear one <G + c/T, P>: that is how bounds ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from structot._checks import as_array, as_matrix
 from structot.structures.base import Structure
-from structot.submodular.base import Minimizer, Submodular, inner
+from structot.submodular.base import Kind, Layer, inner
+from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
@@ -57,10 +58,10 @@ class ConvexCost(Structure):
                 raise ValueError(f"{name} must be callable with a plan (n, m); got {function!r}.")
         self.value, self.subgradient = value, subgradient
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         finite = np.isfinite(M)
         allowed = None if finite.all() else finite
-        return None, [ConvexFunction(self.value, self.subgradient, M.shape, allowed)]
+        return BoundCost.of(None, [ConvexFunction(self.value, self.subgradient, M.shape, allowed)])
 
     def __repr__(self) -> str:
         names = [
@@ -70,12 +71,13 @@ class ConvexCost(Structure):
         return f"ConvexCost({', '.join(names)})"
 
 
-class ConvexFunction(Submodular):
+class ConvexFunction(Layer):
     """factor/mass · f(mass · P) over the edges: ``extension`` is that, ``greedy`` a subgradient.
 
-    It stands among the layers of a sum, but is no set function: there is no base polytope, and
-    what needs one refuses.
+    It stands among the layers of a sum, but is no set function: there is no base polytope.
     """
+
+    kind: ClassVar[Kind] = "convex"
 
     def __init__(
         self,
@@ -137,24 +139,6 @@ class ConvexFunction(Submodular):
     def magnitude(self, P: Array) -> float:
         return abs(self.extension(P)) + inner(P, np.abs(self.greedy(P)))
 
-    def value(self, mask: Array) -> float:
-        self._refuse()
-
-    def project(self, Z: Array, metric: str = "euclidean") -> Array:
-        self._refuse()
-
-    def minimize(self, shift: Array | None = None) -> Minimizer:
-        self._refuse()
-
-    def excess(self, K: Array) -> float:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise ValueError(
-            "a ConvexCost is no set function: it has values and subgradients at plans only, and "
-            "is solved by method='mirror_descent'."
-        )
-
 
 def _called(name: str, function: Callable, P: Array) -> Any:
     """What a function of the user returns; what it raises is no fault of the solver."""
@@ -162,8 +146,3 @@ def _called(name: str, function: Callable, P: Array) -> Any:
         return function(P)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise ValueError(f"{name} raised {error!r} for a plan; f must be finite on all.") from error
-
-
-def has_convex(layers: Iterable[Submodular]) -> bool:
-    """Whether one of the layers is convex only, without a base polytope."""
-    return any(isinstance(layer, ConvexFunction) for layer in layers)

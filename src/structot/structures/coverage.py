@@ -12,7 +12,7 @@ from structot.structures._grouping import Grouping
 from structot.structures._layers import block_layers, block_totals
 from structot.structures.base import Structure
 from structot.structures.groups import UNITS
-from structot.submodular.base import Submodular
+from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
@@ -22,8 +22,8 @@ class Coverage(Structure):
 
     Parameters
     ----------
-    source_groups, target_groups
-        As `source` and `target` of `Groups`.
+    source, target
+        As in `Groups`.
     weights
         The price c: one number, or an array (source groups, target groups) in sorted order of the
         labels or as listed, points on their own last.
@@ -40,15 +40,16 @@ class Coverage(Structure):
 
     def __init__(
         self,
-        source_groups: object | None,
-        target_groups: object | None = None,
+        source: object | None,
+        target: object | None = None,
         weights: object = 1.0,
         *,
         units: str = "cost",
     ) -> None:
-        self.source, self.target = source_groups, target_groups
+        self.source, self.target = source, target
         self.weights = _prices(weights, 2, "an array (source groups, target groups)")
         self.units = one_of("units", units, UNITS)
+        self.uses_cost = self.units == "block"
 
     @staticmethod
     def of_sets(masks: object, weights: object = 1.0) -> Structure:
@@ -73,9 +74,9 @@ class Coverage(Structure):
         """
         return SetCoverage(masks, weights)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
-        rows = Grouping.of("source_groups", self.source, M.shape[0])
-        cols = Grouping.of("target_groups", self.target, M.shape[1])
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
+        rows = Grouping.of("source", self.source, M.shape[0])
+        cols = Grouping.of("target", self.target, M.shape[1])
         shape = (rows.count, cols.count)
         if self.weights.ndim == 2 and self.weights.shape != shape:
             raise ValueError(
@@ -88,7 +89,8 @@ class Coverage(Structure):
         # Coverage ignores costs: any weights serve inside the step, and 1 is the plain metric.
         uniform = np.where(np.isfinite(M), 1.0, np.inf)
         ones = np.ones(shape)
-        return None, block_layers(uniform, rows, cols, Step(), outer=price, inner=ones)
+        layers = block_layers(uniform, rows, cols, Step(), outer=price, inner=ones)
+        return BoundCost.of(None, layers)
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", {show(self.target)}"
@@ -99,6 +101,8 @@ class Coverage(Structure):
 
 class SetCoverage(Structure):
     """Coverage of any sets of pairs. Written as ``Coverage.of_sets(masks, weights)``."""
+
+    uses_cost = False
 
     def __init__(self, masks: object, weights: object = 1.0) -> None:
         sets = np.asarray(masks)
@@ -115,7 +119,7 @@ class SetCoverage(Structure):
                 "pass one per set, or one number."
             )
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         if self.masks.shape[1:] != M.shape:
             raise ValueError(
                 f"the masks of Coverage.of_sets have shape {self.masks.shape[1:]}, but M has "
@@ -127,7 +131,7 @@ class SetCoverage(Structure):
         # An empty set is never touched; a pair in no set is a group by itself, at no price.
         price = price[self.masks.any(axis=(1, 2))]
         price = np.append(price, np.zeros(sets.count - price.size))
-        return None, [
+        layers = [
             Blocks.of_labels(
                 uniform,
                 layer.number.reshape(M.shape),
@@ -137,6 +141,7 @@ class SetCoverage(Structure):
             )
             for layer in sets.layers
         ]
+        return BoundCost.of(None, layers)
 
     def __repr__(self) -> str:
         weights = f"{self.weights:g}" if self.weights.ndim == 0 else f"<{self.weights.size}>"

@@ -13,7 +13,8 @@ import numpy as np
 
 from structot._checks import as_array, nonnegative, one_of
 from structot.structures.base import Structure
-from structot.submodular.base import Submodular
+from structot.submodular.base import Layer
+from structot.submodular.bound import BoundCost
 from structot.submodular.cuts import Lines, Matching
 
 Array = np.ndarray
@@ -46,19 +47,21 @@ class ChainCut(Structure):
     1.5
     """
 
+    uses_cost = False
+
     def __init__(self, weight: float = 1.0, *, along: str = "both") -> None:
         self.weight = nonnegative("weight", weight)
         self.along = one_of("along", along, ALONG)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         axes = {"both": (1, 0), "rows": (1,), "columns": (0,)}[self.along]
         allowed = _allowed(M)
-        layers: list[Submodular] = [
+        layers: list[Layer] = [
             Lines(M.shape, axis, self.weight, allowed)
             for axis in axes
             if M.shape[axis] > 1 and self.weight > 0
         ]
-        return _zero(M) if not layers else None, layers
+        return BoundCost.of(None if layers else _zero(M), layers)
 
     def __repr__(self) -> str:
         along = "" if self.along == "both" else f", along={self.along!r}"
@@ -94,6 +97,8 @@ class GraphCut(Structure):
     2.0
     """
 
+    uses_cost = False
+
     def __init__(
         self,
         source_graph: object | None,
@@ -117,12 +122,12 @@ class GraphCut(Structure):
         self.source = None if source_graph is None else _Graph("source_graph", source_graph)
         self.target = None if target_graph is None else _Graph("target_graph", target_graph)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         sides = (self.source, self.target)
         for side, size in zip(sides, M.shape, strict=True):
             if side is not None:
                 side.check_size(size)
-        layers: list[Submodular] = []
+        layers: list[Layer] = []
         if self.weight > 0:
             matchings = self._along(M.shape) if self.neighbors == "one" else self._across(M.shape)
             allowed = _allowed(M)
@@ -130,7 +135,7 @@ class GraphCut(Structure):
                 layer = Matching(M.shape, first, second, self.weight * weight, allowed)
                 if layer.support is not None and layer.support.any():
                     layers.append(layer)
-        return _zero(M) if not layers else None, layers
+        return BoundCost.of(None if layers else _zero(M), layers)
 
     def _along(self, shape: tuple[int, int]) -> Iterable[tuple[Array, Array, Array]]:
         """One matching per colour: (i, j) with (i', j), or (i, j) with (i, j')."""

@@ -13,7 +13,7 @@ from structot.structures._display import show
 from structot.structures._grouping import Grouping
 from structot.structures._layers import block_layers, block_totals
 from structot.structures.base import Structure
-from structot.submodular.base import Submodular
+from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
@@ -72,7 +72,7 @@ class Groups(Structure):
         self.units = one_of("units", units, UNITS)
         self.equal_coverage = bool(equal_coverage)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         rows = Grouping.of("source", self.source, M.shape[0])
         cols = Grouping.of("target", self.target, M.shape[1])
         g = self.concave
@@ -90,7 +90,8 @@ class Groups(Structure):
         else:
             scale = block_totals(M, rows, cols)
             scale[scale == 0] = 1.0
-        return None, block_layers(M, rows, cols, concave, outer=scale, inner=1.0 / scale)
+        layers = block_layers(M, rows, cols, concave, outer=scale, inner=1.0 / scale)
+        return BoundCost.of(None, layers)
 
     def __repr__(self) -> str:
         target = "" if self.target is None else f", {show(self.target)}"

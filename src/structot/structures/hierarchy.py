@@ -13,7 +13,7 @@ from structot.structures._display import show
 from structot.structures._grouping import group_numbers
 from structot.structures.base import Combination, Structure
 from structot.structures.groups import Groups
-from structot.submodular.base import Submodular
+from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
@@ -84,12 +84,12 @@ class Hierarchy(Structure):
             for source, target, g in zip(self.source, self.target, functions, strict=True)
         ]
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         _check_nested("levels_source", self.source, M.shape[0])
         if self.target[0] is not None:
             _check_nested("levels_target", self.target, M.shape[1])
         terms = zip(self.weights.tolist(), self.levels, strict=True)
-        return Combination(tuple(terms))._parts(M)
+        return Combination(tuple(terms))._bound(M, a, b)
 
     def __repr__(self) -> str:
         sides = [[show(level) for level in side] for side in (self.source, self.target)]

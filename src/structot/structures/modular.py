@@ -6,7 +6,7 @@ import numpy as np
 
 from structot._checks import as_cost
 from structot.structures.base import Structure
-from structot.submodular.base import Submodular
+from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
@@ -31,15 +31,15 @@ class Modular(Structure):
     def __init__(self, cost: object | None = None) -> None:
         self.cost = None if cost is None else as_cost(cost, "cost")
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         if self.cost is None:
-            return M, []
+            return BoundCost.of(M, [])
         if self.cost.shape != M.shape:
             raise ValueError(
                 f"Modular(cost=...) has shape {self.cost.shape}, but M has {M.shape}; "
                 "they must agree."
             )
-        return np.where(np.isfinite(M), self.cost, np.inf), []
+        return BoundCost.of(np.where(np.isfinite(M), self.cost, np.inf), [])
 
     def __repr__(self) -> str:
         return "Modular()" if self.cost is None else f"Modular(<cost {self.cost.shape}>)"

@@ -12,6 +12,7 @@ import numpy as np
 from structot._checks import as_array, positive
 from structot.structures.base import Structure
 from structot.submodular.base import Submodular
+from structot.submodular.bound import BoundCost
 from structot.submodular.rank import FeatureRank, FeatureVolume
 
 Array = np.ndarray
@@ -19,6 +20,8 @@ Array = np.ndarray
 
 class _Featured(Structure):
     """Features of both sides, checked."""
+
+    uses_cost = False
 
     def __init__(self, source_features: object | None, target_features: object | None) -> None:
         if source_features is None and target_features is None:
@@ -29,7 +32,7 @@ class _Featured(Structure):
         self.source = _features("source_features", source_features)
         self.target = _features("target_features", target_features)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         sides = []
         for name, side, size in zip(
             ("source_features", "target_features"), (self.source, self.target), M.shape, strict=True
@@ -41,10 +44,11 @@ class _Featured(Structure):
                 )
             sides.append(np.zeros((size, 0)) if side is None else side)
         finite = np.isfinite(M)
-        return None, [self._bound(sides[0], sides[1], None if finite.all() else finite)]
+        layer = self._function(sides[0], sides[1], None if finite.all() else finite)
+        return BoundCost.of(None, [layer])
 
     @abstractmethod
-    def _bound(self, X: Array, Y: Array, allowed: Array | None) -> Submodular:
+    def _function(self, X: Array, Y: Array, allowed: Array | None) -> Submodular:
         """The function over the edges."""
 
     def _sides(self) -> str:
@@ -95,7 +99,7 @@ class Rank(_Featured):
         if self.tol >= 1:
             raise ValueError(f"tol must be below 1, it is a share of a length; got {tol!r}.")
 
-    def _bound(self, X: Array, Y: Array, allowed: Array | None) -> Submodular:
+    def _function(self, X: Array, Y: Array, allowed: Array | None) -> Submodular:
         return FeatureRank(X, Y, allowed, self.tol)
 
     def __repr__(self) -> str:
@@ -136,7 +140,7 @@ class LogDet(_Featured):
         super().__init__(source_features, target_features)
         self.sigma = positive("sigma", sigma)
 
-    def _bound(self, X: Array, Y: Array, allowed: Array | None) -> Submodular:
+    def _function(self, X: Array, Y: Array, allowed: Array | None) -> Submodular:
         return FeatureVolume(X, Y, allowed, self.sigma)
 
     def __repr__(self) -> str:

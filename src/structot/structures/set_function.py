@@ -8,12 +8,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of
 from structot.structures.base import Structure
-from structot.submodular.base import METRICS, Minimizer, Submodular
+from structot.submodular.base import METRICS, Kind, Minimizer, Submodular
+from structot.submodular.bound import BoundCost
 from structot.submodular.checking import ENUMERATED, check_submodular, tabulate, violation_in_table
 from structot.submodular.decomposition import Minor, divide_and_conquer
 
@@ -80,7 +82,7 @@ class SetFunction(Structure):
         self.support = support
         self.check = bool(check)
 
-    def _parts(self, M: Array) -> tuple[Array | None, list[Submodular]]:
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         finite = np.isfinite(M)
         allowed = None if finite.all() else finite
         F = CalledFunction(self.function, M.shape, allowed, _support(self.support, M.shape))
@@ -90,9 +92,9 @@ class SetFunction(Structure):
             table = TabulatedFunction(F, edges)
             violation = violation_in_table(table.values, edges, F.shape, _TOL)
             self._refuse(violation)
-            return None, [table]
+            return BoundCost.of(None, [table])
         self._refuse(check_submodular(F, samples=_SAMPLES, tol=_TOL) if self.check else None)
-        return None, [F]
+        return BoundCost.of(None, [F])
 
     def _refuse(self, violation: object | None) -> None:
         if violation is not None and self.check:
@@ -156,6 +158,8 @@ class CalledFunction(Submodular):
 
 class TabulatedFunction(Submodular):
     """F from the table of all of its values: set number s holds edge k if bit k of s is set."""
+
+    kind: ClassVar[Kind] = "simple"
 
     def __init__(self, F: Submodular, edges: Array) -> None:
         self.shape, self.allowed, self.support = F.shape, F.allowed, F._edges()

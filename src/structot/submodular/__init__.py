@@ -10,23 +10,25 @@ from __future__ import annotations
 import numpy as np
 
 from structot.submodular.base import (
+    Layer,
     Minimizer,
     Oracle,
     SetFunctionLike,
     Submodular,
     as_function,
 )
+from structot.submodular.bound import BoundCost
 from structot.submodular.checking import Violation, check_submodular
 from structot.submodular.decomposition import divide_and_conquer
-from structot.submodular.min_norm_point import min_norm_point
-from structot.submodular.sums import Linear, Sum
+from structot.submodular.min_norm_point import Corral
+from structot.submodular.min_norm_point import min_norm_point as _wolfe
 
 __all__ = [
-    "Linear",
+    "BoundCost",
+    "Layer",
     "Minimizer",
     "Oracle",
     "Submodular",
-    "Sum",
     "Violation",
     "as_function",
     "check_submodular",
@@ -66,6 +68,29 @@ def greedy(F: SetFunctionLike, P: Array) -> Array:
     """
     P = np.asarray(P, float)
     return as_function(F, P).greedy(P)
+
+
+def min_norm_point(
+    F: SetFunctionLike,
+    Z: Array | None = None,
+    *,
+    weights: Array | None = None,
+    tol: float = 1e-10,
+    max_iter: int = 10_000,
+    corral: Corral | None = None,
+) -> Array:
+    """argmin_{K in B(F)} Σ c (K - Z)² by Fujishige and Wolfe's active set method.
+
+    Z is 0 and the weights c are 1 by default; ``tol`` is Wolfe's relative criterion, ``corral``
+    memory between projections onto the same polytope. Meant for up to a few hundred edges.
+
+    Examples
+    --------
+    >>> min_norm_point(lambda S: min(S.sum(), 1), np.zeros((1, 2)))
+    array([[0.5, 0.5]])
+    """
+    F = as_function(F, Z)
+    return _wolfe(F, Z, weights=weights, tol=tol, max_iter=max_iter, corral=corral)
 
 
 def minimize(F: SetFunctionLike, shift: Array) -> Minimizer:

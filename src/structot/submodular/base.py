@@ -1,4 +1,7 @@
-"""What a submodular function over edges can do: the protocol of structures and solvers.
+"""What a cost over the pairs of one problem can do: the protocol between structures and solvers.
+
+A `Layer` is any convex cost of a plan, known by values and subgradients; a `Submodular` layer has a
+base polytope too.
 
 Notation. F: sets of edges -> R with F(empty) = 0, f its Lovász extension, B(F) the base polytope
 {K : K(A) <= F(A) for all A, K(all) = F(all)}. Arrays over edges have the shape (n, m) of the plan.
@@ -10,15 +13,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from structot._checks import as_matrix, one_of, positive
 from structot._deadline import check_time
+from structot.submodular.min_norm_point import min_norm_point
 
 Array = np.ndarray
 
+# What solvers see in a layer: concave functions of sums over disjoint blocks; other set functions
+# with a projection of their own; those that need the min-norm point; convex functions that are no
+# set functions. A sum is not a layer, but has all that one has.
+Kind = Literal["blocks", "simple", "generic", "convex", "sum"]
 METRICS = ("euclidean", "cost", "entropy")
 # How many times larger than its projection a point may be before digits are lost that matter.
 FAR = 1e2
@@ -31,20 +39,75 @@ class Minimizer(NamedTuple):
     value: float
 
 
-class Submodular(ABC):
+class Layer(ABC):
+    """A convex cost f of plans: values, subgradients, and how it changes with the units."""
+
+    kind: ClassVar[Kind]
+    shape: tuple[int, int]
+    allowed: Array | None = None
+    # Whether f(P) is a sum of positive terms for every plan P, as it is for a monotone F.
+    monotone: bool = False
+    # Whether it calls functions written in Python for every edge.
+    interpreted: bool = False
+
+    @abstractmethod
+    def extension(self, P: Array) -> float:
+        """f(P); +inf for mass on no edge."""
+
+    @abstractmethod
+    def greedy(self, P: Array) -> Array:
+        """A subgradient of f at P, +inf on forbidden pairs."""
+
+    @abstractmethod
+    def magnitude(self, P: Array) -> float:
+        """The sum of the absolute terms that f(P) is made of: its rounding error is relative to it.
+
+        Where nothing cancels, as for a monotone F, this is f(P) itself.
+        """
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Layer:
+        """factor · f for factor > 0."""
+
+    def in_units(self, cost: float, mass: float) -> Layer:
+        """f with its values in units of ``cost``, for plans in units of ``mass``.
+
+        Solvers see problems in units in which costs and masses are near 1. A Lovász extension is
+        homogeneous, so that the unit of mass does not matter to it.
+        """
+        return self.scaled(1.0 / cost)
+
+    @property
+    def modular_cost(self) -> Array | None:
+        """C where f(P) = <C, P>; None where it is not linear, or not known to be."""
+        return None
+
+    @property
+    def entropy_weights(self) -> Array | float:
+        """The weights of the entropy that suits f, 1 on average."""
+        return 1.0
+
+    def _allowed(self) -> Array:
+        return np.ones(self.shape, bool) if self.allowed is None else self.allowed
+
+    def _blank_cost(self) -> Array:
+        """0 on every edge, +inf on forbidden pairs."""
+        return np.zeros(self.shape) if self.allowed is None else np.where(self.allowed, 0.0, np.inf)
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        return f"<{type(self).__name__} over {n}×{m} pairs>"
+
+
+class Submodular(Layer):
     """A submodular function F over the edges of one transport problem.
 
     Only ``value`` must be written. The other methods then work through it (Edmonds' greedy
     algorithm, the min-norm point) and are overridden where a function has a faster way.
     """
 
-    shape: tuple[int, int]
-    allowed: Array | None = None
+    kind: ClassVar[Kind] = "generic"
     support: Array | None = None
-    # Whether F(A) <= F(B) for A in B; then f(P) is a sum of positive terms for every plan P.
-    monotone: bool = False
-    # Whether it calls functions written in Python for every edge.
-    interpreted: bool = False
 
     @abstractmethod
     def value(self, mask: Array) -> float:
@@ -79,10 +142,6 @@ class Submodular(ABC):
         return inner(P, self.greedy(P))
 
     def magnitude(self, P: Array) -> float:
-        """The sum of the absolute terms that f(P) is made of: its rounding error is relative to it.
-
-        Where nothing cancels, as for a monotone F, this is f(P) itself.
-        """
         return inner(P, np.abs(self.greedy(P)))
 
     def project(self, Z: Array, metric: str = "euclidean") -> Array:
@@ -91,8 +150,6 @@ class Submodular(ABC):
         ``"euclidean"``: Σ (K - Z)²; ``"cost"``: Σ (K - Z)²/d with d = ``self.metric``;
         ``"entropy"``: Σ K log(K/Z) - K + Z for Z > 0, where the function offers it.
         """
-        from structot.submodular.min_norm_point import min_norm_point
-
         one_of("metric", metric, METRICS)
         if metric == "entropy":
             raise ValueError(
@@ -119,11 +176,6 @@ class Submodular(ABC):
         X = X if self.allowed is None else np.where(self.allowed, X, 0.0)
         return np.maximum(X, 0.0) if nonnegative else X
 
-    @property
-    def is_generic(self) -> bool:
-        """Whether projections go through the min-norm point, for want of a faster way."""
-        return type(self).project is Submodular.project
-
     def minimize(self, shift: Array | None = None) -> Minimizer:
         """argmin_S F(S) + shift(S): the negative entries of the min-norm point of F + shift."""
         shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
@@ -149,32 +201,49 @@ class Submodular(ABC):
 
     def scaled(self, factor: float) -> Submodular:
         """factor · F for factor > 0."""
-        from structot.submodular.sums import Scaled
-
         return self if factor == 1.0 else Scaled(self, factor)
-
-    def in_units(self, cost: float, mass: float) -> Submodular:
-        """F with its values in units of ``cost``, for plans in units of ``mass``: F / cost.
-
-        Solvers see problems in units in which costs and masses are near 1. A Lovász extension is
-        homogeneous, so that the unit of mass does not matter to it.
-        """
-        return self.scaled(1.0 / cost)
-
-    def __repr__(self) -> str:
-        n, m = self.shape
-        return f"<{type(self).__name__} over {n}×{m} pairs>"
-
-    def _allowed(self) -> Array:
-        return np.ones(self.shape, bool) if self.allowed is None else self.allowed
 
     def _edges(self) -> Array:
         """The allowed pairs that matter to F."""
         return self._allowed() if self.support is None else self._allowed() & self.support
 
-    def _blank_cost(self) -> Array:
-        """0 on every edge, +inf on forbidden pairs."""
-        return np.zeros(self.shape) if self.allowed is None else np.where(self.allowed, 0.0, np.inf)
+
+class Scaled(Submodular):
+    """c · F for c > 0: everything by homogeneity. Written with ``scaled``, not by hand."""
+
+    def __init__(self, function: Submodular, factor: float) -> None:
+        self.function, self.factor = function, factor
+        self.shape, self.allowed = function.shape, function.allowed
+        self.support, self.monotone = function.support, function.monotone
+        self.kind = function.kind  # type: ignore[misc]
+
+    @property
+    def metric(self) -> Array:
+        return self.function.metric
+
+    def value(self, mask: Array) -> float:
+        return self.factor * self.function.value(mask)
+
+    def greedy(self, P: Array) -> Array:
+        return self.factor * self.function.greedy(P)
+
+    def extension(self, P: Array) -> float:
+        return self.factor * self.function.extension(P)
+
+    def project(self, Z: Array, metric: str = "euclidean") -> Array:
+        Z = as_matrix("Z", Z, self.shape)
+        return self.factor * self.function.project(Z / self.factor, metric)
+
+    def prox(self, V: Array, rho: float = 1.0, *, nonnegative: bool = False) -> Array:
+        return self.function.prox(V, positive("rho", rho) / self.factor, nonnegative=nonnegative)
+
+    def minimize(self, shift: Array | None = None) -> Minimizer:
+        shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)
+        mask, value = self.function.minimize(shift / self.factor)
+        return Minimizer(mask, self.factor * value)
+
+    def scaled(self, factor: float) -> Submodular:
+        return self.function.scaled(factor * self.factor)
 
 
 SetFunctionLike = Submodular | Callable[[Array], float]

@@ -88,7 +88,7 @@ def _projection(layer: Submodular) -> Callable[[Array, float], Array]:
 
     That one never moves away again, so that a few cycles to a coarse tolerance are a step as good.
     """
-    if not layer.is_generic:
+    if layer.kind != "generic":
         return lambda Z, tol: layer.project(Z, "euclidean")
     corral = Corral()
     return lambda Z, tol: min_norm_point(layer, Z, tol=tol, max_iter=_CYCLES, corral=corral)

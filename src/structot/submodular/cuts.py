@@ -8,18 +8,21 @@ entries of K may be negative, their sum is F(all) = 0. The metric is the plain o
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of, positive
 from structot.submodular import _cut_kernels
-from structot.submodular.base import METRICS, Submodular
+from structot.submodular.base import METRICS, Kind, Submodular
 
 Array = np.ndarray
 
 
 class CutLayer(Submodular):
     """What cuts share: everything follows from the list of neighbours and one projection."""
+
+    kind: ClassVar[Kind] = "simple"
 
     def value(self, mask: Array) -> float:
         mask = as_mask("mask", mask, self.shape)

@@ -5,14 +5,13 @@ Notation. B(F) the base polytope, Z the point to project, c > 0 the weights of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import qr_delete, qr_insert, solve_triangular
 
 from structot._deadline import check_time
-from structot.submodular.base import Submodular, as_function
 
 Array = np.ndarray
 
@@ -35,8 +34,18 @@ class Corral:
     share: Array | None = None  # (k,)
 
 
+class HasVertices(Protocol):
+    """A set function by the vertices of its base polytope."""
+
+    shape: tuple[int, int]
+
+    def greedy(self, P: Array) -> Array: ...
+    def _edges(self) -> Array: ...
+    def _blank_cost(self) -> Array: ...
+
+
 def min_norm_point(
-    function: Submodular | Callable[[Array], float],
+    function: HasVertices,
     Z: Array | None = None,
     *,
     weights: Array | None = None,
@@ -52,7 +61,7 @@ def min_norm_point(
     Parameters
     ----------
     function
-        A submodular function over edges, or any Python function of a mask of the shape of Z.
+        A submodular function over edges.
     Z
         The point to project; 0 by default.
     weights
@@ -77,7 +86,6 @@ def min_norm_point(
     >>> min_norm_point(F)
     array([[0.5, 0.5]])
     """
-    function = as_function(function, Z)
     edges = function._edges()
     root = np.ones(function.shape) if weights is None else np.sqrt(weights)
     root = root[edges]

@@ -19,7 +19,8 @@ from scipy.sparse import csr_array, vstack
 
 from structot._deadline import check_time
 from structot._parallel import over_blocks
-from structot.blocks.function import Blocks, Pools
+from structot.blocks.function import Blocks
+from structot.blocks.pools import Pools
 from structot.certificate import Dual, safe_sum
 from structot.problem import Problem
 from structot.solvers.entropic import kernels
@@ -239,8 +240,8 @@ class BlocksDual(SmoothDual):
     """One layer of disjoint blocks and perhaps a linear part, in block order."""
 
     def __init__(self, problem: Problem) -> None:
-        (layer,) = problem.layers
-        assert isinstance(layer, Blocks)
+        layer = problem.blocks
+        assert layer is not None
         self.layer = layer
         self.uniform = is_uniform(layer)
         self.unit = 1.0 if self.uniform else layer.mean_weight
@@ -291,7 +292,7 @@ class BlocksDual(SmoothDual):
     def _members(self) -> tuple[Array, Array]:
         P = self.pools
         cut = np.exp(0.6 * _NOTHING) * self.smallest
-        return kernels.list_pools(self.layer.start, P.order, P.pool, P.pools, self.X, cut)
+        return kernels.list_pools(self.layer.start, P.order, P.end, P.n_pools, self.X, cut)
 
     def hessian(self) -> Hessian:
         F = self.layer
@@ -324,7 +325,7 @@ class BlocksDual(SmoothDual):
             k = self.rate * F.w * (self.V - self.X)
         else:
             k = np.empty(F.w.size)
-            shared = F.w, self.V, self.rate, F.table.arrays, P.order, P.pool, P.pools, k
+            shared = F.w, self.V, self.rate, F.table.arrays, P.order, P.end, P.n_pools, k
             over_blocks(F.start, lambda i, j: kernels.pool_costs(i, j, F.start, *shared))
         self._exponentials()  # the prox has left logarithms where X belongs
         # In B(F) but for rounding errors, which a metric of weights of very different sizes
@@ -401,8 +402,8 @@ def smooth_dual(problem: Problem) -> SmoothDual:
     """The dual function of a problem that `Entropic` has nothing against."""
     if not problem.layers:
         return PlainDual(problem)
-    (layer,) = problem.layers
-    assert isinstance(layer, Blocks)
+    layer = problem.blocks
+    assert layer is not None
     fast = layer.is_coverage and is_uniform(layer)
     return CoverageDual(problem) if fast else BlocksDual(problem)
 

@@ -18,14 +18,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
-from structot.blocks.function import Blocks
 from structot.certificate import Dual, entropic_bound
 from structot.problem import Problem
 from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.entropic.dual import Hessian, SmoothDual, smooth_dual
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.transport import c_transform, round_plan
 
 Array = np.ndarray
@@ -67,8 +66,7 @@ class Entropic(Solver):
     def objection(self, problem: Problem) -> str | None:
         if problem.reg == 0:
             return "it needs reg > 0; use method='auto'"
-        layers = problem.layers
-        if len(layers) > 1 or not all(isinstance(layer, Blocks) for layer in layers):
+        if problem.layers and problem.blocks is None:
             return (
                 "with reg > 0 it needs Modular, Groups or Coverage with disjoint groups, or the "
                 "sum of Modular and one of the others"

@@ -11,7 +11,7 @@ import numpy as np
 
 from structot.blocks.function import Blocks
 from structot.problem import Problem
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.transport import emd
 
 Array = np.ndarray
@@ -27,8 +27,8 @@ def coarse_start(problem: Problem) -> Start:
     Nothing (an empty start) where F is nearly modular, where pairs are forbidden, or where
     blocks are not made of groups.
     """
-    (layer,) = problem.layers
-    assert isinstance(layer, Blocks)
+    layer = problem.blocks
+    assert layer is not None
     k, t = layer.row_group, layer.col_group
     if k is None or t is None:  # blocks of any form: there are no groups to move
         return Start()

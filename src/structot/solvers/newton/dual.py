@@ -20,7 +20,8 @@ import scipy.sparse.linalg
 
 from structot._deadline import check_time
 from structot._parallel import in_turns, over_blocks
-from structot.blocks.function import Blocks, Pools
+from structot.blocks.function import Blocks
+from structot.blocks.pools import PoolMatrix, Pools, pool_matrix
 from structot.certificate import potential_size, transport_bound
 from structot.problem import Problem
 from structot.solvers.newton import kernels
@@ -42,34 +43,19 @@ _POLISHING_PAYS = 0.08
 
 @dataclass(frozen=True)
 class Value:
-    """φ and its gradient at some (p, q), how far X is from Y (L1), and what X costs."""
+    """φ and its gradient at some (p, q), and how far X is from Y (L1)."""
 
     phi: float
     gradient: Array
     moved: float
-    cost: float
-
-
-@dataclass(frozen=True)
-class PoolMatrix:
-    """G with rows c_B, and θ_B = 1/(ρ w(B)), so that H = Gᵀ diag(θ) G."""
-
-    indptr: Array
-    indices: Array
-    data: Array
-    theta: Array
-
-    def sparse(self, unknowns: int) -> scipy.sparse.csr_array:
-        shape = (self.theta.size, unknowns)
-        return scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=shape)
 
 
 class ProximalDual:
     """φ around a plan, for one layer of blocks plus a linear part. Holds the last X and pools."""
 
     def __init__(self, problem: Problem) -> None:
-        (layer,) = problem.layers
-        assert isinstance(layer, Blocks)
+        layer = problem.blocks
+        assert layer is not None
         # Tiny costs spoil the conditioning of H. The iteration may see them raised a little, since
         # plan and bound are certified with the true ones.
         self.true_layer = layer
@@ -82,7 +68,7 @@ class ProximalDual:
         self.pools = Pools.empty(layer.w.size, layer.start.size - 1)
         self.rho = 1.0
         # Diagonal of ρ times the Hessian in which every edge is active and alone.
-        self.full_diagonal = kernels.sums_of_inverses(layer.row, layer.col, layer.w, self.n, self.m)
+        self.full_diagonal = kernels.sums_of_inverses(layer.edges, self.n, self.m)
         mean = self.full_diagonal.sum() / (2 * layer.w.size)
         self.full_diagonal[self.full_diagonal == 0] = mean  # points without edges
         self._hessian: GroupedHessian | None = None
@@ -110,17 +96,12 @@ class ProximalDual:
         self._prox(F, self.Y, p, q, self.rho, pools)
         parts = over_blocks(
             F.start,
-            lambda i, j: kernels.marginals(
-                *(i, j, F.start, F.row, F.col, F.w, self.Y),
-                *(pools.order, pools.pool, pools.pools, pools.X, self.n, self.m),
-            ),
+            lambda i, j: kernels.marginals(i, j, F.edges, pools, self.Y, self.n, self.m),
         )
-        rows, cols, square, cross, moved = (sum(x) for x in zip(*parts, strict=True))
-        # f(X) + <C, X> = <K + C, X> with K = ρ w (V - X), and ρ w V = ρ w Y + z - C.
-        cost = rows @ p + cols @ q + self.rho * (cross - square)
+        rows, cols, square, moved = (sum(x) for x in zip(*parts, strict=True))
         phi = self.a @ p + self.b @ q + 0.5 * self.rho * (self._square - square)
         gradient = np.concatenate([self.a - rows, self.b - cols])
-        return Value(float(phi), gradient, float(moved), float(cost))
+        return Value(float(phi), gradient, float(moved))
 
     def _prox(
         self,
@@ -135,23 +116,17 @@ class ProximalDual:
         check_time()
         over_blocks(
             F.start,
-            lambda i, j: kernels.shift_point(
-                i, j, F.start, F.row, F.col, F.w, Y, self.C, p, q, rho, self.V
-            ),
+            lambda i, j: kernels.shift_point(i, j, F.edges, Y, self.C, p, q, rho, self.V),
         )
         F.prox_edges(self.V, rho, floor, pools)
 
     def pool_matrix(self) -> PoolMatrix:
         """The pools of the last X."""
-        F, s = self.layer, self.pools
-        number, entries = kernels.count_pools(F.start, s.pool, s.pools, self.n + self.m)
-        indptr, indices = np.empty(number + 1, np.int64), np.empty(entries, np.int32)
-        data, weight = np.empty(entries), np.empty(number)
-        size = kernels.pool_matrix(
-            *(F.start, F.row, F.col, F.w, s.order, s.pool, s.pools, self.n, self.m),
-            *(indptr, indices, data, weight),
-        )
-        return PoolMatrix(indptr, indices[:size], data[:size], 1.0 / (self.rho * weight))
+        return pool_matrix(self.layer.edges, self.pools, (self.n, self.m))
+
+    def _theta(self, G: PoolMatrix) -> Array:
+        """θ_B = 1/(ρ w(B)), so that H = Gᵀ diag(θ) G."""
+        return 1.0 / (self.rho * G.weight)
 
     def direction(self, G: PoolMatrix, gradient: Array, share: float, active: bool) -> Array:
         """Solve ((1 - share) H + share · H_alone) d = ∇φ.
@@ -169,22 +144,18 @@ class ProximalDual:
             self._hessian = GroupedHessian(F)
         H = self._hessian
         H.clear()
-        theta, alone = (1.0 - share) * G.theta, share / self.rho
+        theta, alone = (1.0 - share) * self._theta(G), share / self.rho
         in_turns(
             F.w.size,
-            lambda turn, turns: kernels.add_pools(
-                turn, turns, G.indptr, G.indices, G.data, theta, self.n, H.parts
-            ),
+            lambda turn, turns: kernels.add_pools(turn, turns, G, theta, self.n, H.parts),
         )
         if active:
-            kernels.add_active(F.row, F.col, F.w, self.X, alone, H.parts)
+            kernels.add_active(F.edges, self.X, alone, H.parts)
             H.add_diagonal(ridge)
         else:
             over_blocks(
                 F.start,
-                lambda i, j: kernels.add_couplings(
-                    i, j, F.start, F.row, F.col, F.w, alone, H.parts
-                ),
+                lambda i, j: kernels.add_couplings(i, j, F.edges, alone, H.parts),
             )
             H.add_diagonal(ridge + alone * self.full_diagonal)
         try:
@@ -198,7 +169,7 @@ class ProximalDual:
     ) -> Array:
         unknowns = self.n + self.m
         matrix = G.sparse(unknowns)
-        theta = (1.0 - share) * G.theta
+        theta = (1.0 - share) * self._theta(G)
         alone = share * self.full_diagonal / self.rho + ridge
         diagonal = alone + (matrix.power(2).T @ theta)
 
@@ -218,15 +189,11 @@ class ProximalDual:
         X alone misses the marginals by ∇φ. Pools answer a step of the multipliers as a whole, at
         no extra cost in f; a small share of edges moving alone makes the model full rank.
         """
-        F, s = self.layer, self.pools
         G = self.pool_matrix()
         d = self.direction(G, gradient, share, active=True)
-        level = G.theta * (G.sparse(self.n + self.m) @ d)
+        level = self._theta(G) * (G.sparse(self.n + self.m) @ d)
         out = self.V  # free until the next evaluation
-        kernels.repair(
-            *(F.start, F.row, F.col, F.w, s.order, s.pool, s.pools, s.X),
-            *(d, self.n, share, self.rho, level, out),
-        )
+        kernels.repair(self.layer.edges, self.pools, d, self.n, share, self.rho, level, out)
         return out
 
     def proved_potentials(self, p: Array, q: Array, pools: Pools) -> Proof:
@@ -259,7 +226,7 @@ class ProximalDual:
 
     def _proved(self, Y: Array, X: Array, p: Array, q: Array, rho: float) -> Proof:
         F = self.true_layer
-        u, v = kernels.bound_potentials(F.row, F.col, F.w, Y, X, p, q, rho)
+        u, v = kernels.bound_potentials(F.edges, Y, X, p, q, rho)
         # Points without edges get potential 0.
         u, v = (np.where(np.isfinite(x), x, 0.0) for x in (u, v))
         made_of = potential_size(self.problem, p, q) + (rho * self._square if Y.size else 0.0)

@@ -11,6 +11,8 @@ D is eliminated group by group, and only S is factorised as a whole.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.linalg
 from scipy.linalg.blas import dsyrk, dtrsm
@@ -18,6 +20,19 @@ from scipy.linalg.blas import dsyrk, dtrsm
 from structot.blocks.function import Blocks
 
 Array = np.ndarray
+
+
+class Parts(NamedTuple):
+    """What the kernels fill: where an unknown stands, and the three parts of H."""
+
+    flipped: bool
+    place: Array
+    group: Array
+    bounds: Array
+    corner: Array
+    D: Array
+    C: Array
+    E: Array
 
 
 class GroupedHessian:
@@ -56,18 +71,9 @@ class GroupedHessian:
         self.E.fill(0.0)
 
     @property
-    def parts(self) -> tuple:
-        """What the kernels fill: where an unknown stands, and the three parts of H."""
-        return (
-            self.flipped,
-            self.place,
-            self.group,
-            self.bounds,
-            self.corner,
-            self.D,
-            self.C,
-            self.E,
-        )
+    def parts(self) -> Parts:
+        where = self.flipped, self.place, self.group, self.bounds, self.corner
+        return Parts(*where, self.D, self.C, self.E)
 
     def add_diagonal(self, x: Array) -> None:
         out, kept = self._split(x)

@@ -1,4 +1,4 @@
-"""Compiled parts of the Newton method: the point of the prox, marginals, the pool matrix, bounds.
+"""Compiled parts of the Newton method: the point of the prox, marginals, the Hessian, bounds.
 
 Notation as in `blocks/kernels.py`; z = p ⊕ q, C a linear cost beside the layer (may be empty).
 A pool B is a set of edges that share one value; c_B counts its edges per row and column.
@@ -9,8 +9,9 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def shift_point(first, last, start, row, col, w, Y, C, p, q, rho, V):
+def shift_point(first, last, edges, Y, C, p, q, rho, V):
     """V = Y + (p ⊕ q - C) / (rho w) on the edges of some blocks; Y may be empty (zero)."""
+    start, row, col, w = edges
     linear, centred = C.size > 0, Y.size > 0
     for e in range(start[first], start[last]):
         z = p[row[e]] + q[col[e]]
@@ -22,88 +23,37 @@ def shift_point(first, last, start, row, col, w, Y, C, p, q, rho, V):
 
 
 @njit(cache=True, nogil=True)
-def marginals(first, last, start, row, col, w, Y, order, pool, pools, X, n, m):
-    """Row sums, column sums, Σ w X², Σ w X Y and Σ |X - Y| over the edges of some blocks."""
+def marginals(first, last, edges, pools, Y, n, m):
+    """Row sums, column sums, Σ w X² and Σ |X - Y| over the edges of some blocks."""
+    start, row, col, w = edges
+    X, order = pools.X, pools.order
     rows = np.zeros(n)
     cols = np.zeros(m)
     square = 0.0
-    cross = 0.0
     moved = 0.0
     for e in range(start[first], start[last]):
         moved += Y[e]
     for b in range(first, last):
-        if pools[b] == 0:
+        if pools.n_pools[b] == 0:
             continue
         s = start[b]
-        for k in range(pool[s + pools[b] - 1]):
+        for k in range(pools.end[s + pools.n_pools[b] - 1]):
             e = s + order[s + k]
             x = X[e]
             rows[row[e]] += x
             cols[col[e]] += x
             square += w[e] * x * x
-            cross += w[e] * x * Y[e]
             moved += abs(x - Y[e]) - Y[e]
-    return rows, cols, square, cross, moved
+    return rows, cols, square, moved
 
 
 @njit(cache=True, nogil=True)
-def count_pools(start, pool, pools, unknowns):
-    """Number of pools, and a bound for the entries of all c_B: two per edge, one per unknown."""
-    number = 0
-    entries = 0
-    for b in range(start.size - 1):
-        number += pools[b]
-        low = 0
-        for r in range(pools[b]):
-            high = pool[start[b] + r]
-            entries += min(2 * (high - low), unknowns)
-            low = high
-    return number, entries
-
-
-@njit(cache=True, nogil=True)
-def pool_matrix(start, row, col, w, order, pool, pools, n, m, indptr, indices, data, weight):
-    """The rows c_B in CSR form, and w(B); returns the number of entries."""
-    count = np.zeros(n + m)
-    position = 0
-    t = 0
-    indptr[0] = 0
-    for b in range(start.size - 1):
-        s = start[b]
-        low = 0
-        for r in range(pools[b]):
-            high = pool[s + r]
-            begin = position
-            total = 0.0
-            for k in range(low, high):
-                e = s + order[s + k]
-                total += w[e]
-                i = row[e]
-                j = n + col[e]
-                if count[i] == 0.0:
-                    indices[position] = i
-                    position += 1
-                count[i] += 1.0
-                if count[j] == 0.0:
-                    indices[position] = j
-                    position += 1
-                count[j] += 1.0
-            for k in range(begin, position):
-                data[k] = count[indices[k]]
-                count[indices[k]] = 0.0
-            weight[t] = total
-            t += 1
-            indptr[t] = position
-            low = high
-    return position
-
-
-@njit(cache=True, nogil=True)
-def add_pools(turn, turns, indptr, indices, data, theta, n, parts):
+def add_pools(turn, turns, matrix, theta, n, parts):
     """H += Σ_B theta_B c_B c_Bᵀ; of D and E the upper triangle.
 
     Each of several threads fills the lines of H whose number leaves the rest ``turn``.
     """
+    indptr, indices, data, _ = matrix
     flipped, place, group, bounds, corner, D, C, E = parts
     for t in range(theta.size):
         for k in range(indptr[t], indptr[t + 1]):
@@ -135,8 +85,9 @@ def add_pools(turn, turns, indptr, indices, data, theta, n, parts):
 
 
 @njit(cache=True, nogil=True)
-def add_active(row, col, w, X, factor, parts):
+def add_active(edges, X, factor, parts):
     """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over the edges with X > 0."""
+    _, row, col, w = edges
     flipped, place, group, bounds, corner, D, C, E = parts
     for e in range(row.size):
         if X[e] > 0.0:
@@ -152,9 +103,10 @@ def add_active(row, col, w, X, factor, parts):
 
 
 @njit(cache=True, nogil=True)
-def add_couplings(first, last, start, row, col, w, factor, parts):
+def add_couplings(first, last, edges, factor, parts):
     """The same over all edges of some blocks, without the diagonal, which does not change."""
-    flipped, place, C = parts[0], parts[1], parts[6]
+    start, row, col, w = edges
+    flipped, place, C = parts.flipped, parts.place, parts.C
     for e in range(start[first], start[last]):
         i, j = row[e], col[e]
         if flipped:
@@ -163,8 +115,9 @@ def add_couplings(first, last, start, row, col, w, factor, parts):
 
 
 @njit(cache=True, nogil=True)
-def sums_of_inverses(row, col, w, n, m):
+def sums_of_inverses(edges, n, m):
     """Σ 1/w over the edges of every row, then of every column."""
+    _, row, col, w = edges
     out = np.zeros(n + m)
     for e in range(row.size):
         out[row[e]] += 1.0 / w[e]
@@ -173,20 +126,22 @@ def sums_of_inverses(row, col, w, n, m):
 
 
 @njit(cache=True, nogil=True)
-def repair(start, row, col, w, order, pool, pools, X, d, n, share, rho, level, out):
+def repair(edges, pools, d, n, share, rho, level, out):
     """out = max(0, X + change), the change that a step d of the mixed model makes on active edges.
 
     ``level`` holds c_B · d / (rho w(B)) per pool, the answer of unbroken pools; its part is
     1 - share. The other part is that of edges that move alone, (d_i + d_j) / (rho w).
     """
+    start, row, col, w = edges
+    X, order = pools.X, pools.order
     for e in range(X.size):
         out[e] = 0.0
     t = 0
     for b in range(start.size - 1):
         s = start[b]
         low = 0
-        for r in range(pools[b]):
-            high = pool[s + r]
+        for r in range(pools.n_pools[b]):
+            high = pools.end[s + r]
             for k in range(low, high):
                 e = s + order[s + k]
                 alone = (d[row[e]] + d[n + col[e]]) / (rho * w[e])
@@ -196,11 +151,12 @@ def repair(start, row, col, w, order, pool, pools, X, d, n, share, rho, level, o
 
 
 @njit(cache=True, nogil=True)
-def bound_potentials(row, col, w, Y, X, p, q, rho):
+def bound_potentials(edges, Y, X, p, q, rho):
     """c-transform of K = p ⊕ q + rho w (Y - X) on the edges, from u = p; Y may be empty (zero).
 
     Returns u, v with u ⊕ v <= K; +inf for a point without edges.
     """
+    _, row, col, w = edges
     n, m = p.size, q.size
     centred = Y.size > 0
     v = np.full(m, np.inf)

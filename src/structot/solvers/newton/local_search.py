@@ -23,7 +23,8 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from structot._deadline import call_foreign, time_left
-from structot.blocks.function import Blocks, Pools
+from structot.blocks.function import Blocks
+from structot.blocks.pools import Pools
 from structot.problem import Problem
 from structot.solvers.newton import kernels
 from structot.transport import round_plan
@@ -189,7 +190,7 @@ def _marginals(
 
 def _anchors(problem: Problem, layer: Blocks, C: Array, pools: Pools) -> list[_Anchor]:
     """The largest pools of X, block by block and down the order in each."""
-    ends = [pools.pool[s : s + k] for s, k in zip(layer.start, pools.pools, strict=False)]
+    ends = [pools.end[s : s + k] for s, k in zip(layer.start, pools.n_pools, strict=False)]
     sizes = np.concatenate([np.diff(end, prepend=0) for end in ends])
     most = max(_ANCHORS[0], sum(problem.shape) // _ANCHORS[1])
     large = np.zeros(sizes.size, bool)

@@ -15,7 +15,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
-from structot.blocks.function import Blocks, Pools
+from structot.blocks.pools import Pools
 from structot.certificate import Dual, relative_gap
 from structot.problem import Problem
 from structot.solvers._loop import Step
@@ -23,7 +23,7 @@ from structot.solvers.base import Solver
 from structot.solvers.newton.coarse import coarse_start
 from structot.solvers.newton.dual import ProximalDual, Value
 from structot.solvers.newton.local_search import Search
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.submodular.base import inner as inner_product
 from structot.transport import round_plan
 
@@ -71,7 +71,7 @@ class Newton(Solver):
     def objection(self, problem: Problem) -> str | None:
         if not problem.layers:
             return "F is modular; use method='exact'"
-        if len(problem.layers) > 1 or not isinstance(problem.layers[0], Blocks):
+        if problem.blocks is None:
             return "it needs one layer of disjoint blocks; use method='splitting'"
         return super().objection(problem)
 

@@ -26,7 +26,7 @@ from structot.certificate import (
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.newton.start import Start
+from structot.solvers.start import Start
 from structot.submodular.base import Submodular
 from structot.transport import SinkhornStatus, round_plan, sinkhorn
 

@@ -12,10 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from structot.blocks.function import Blocks
 from structot.problem import Problem
-from structot.solvers.newton.start import Start
-from structot.solvers.newton.tangents import Tangents
 from structot.solvers.paper.mirror import (
     OVERFLOW,
     Averages,
@@ -25,7 +22,8 @@ from structot.solvers.paper.mirror import (
     known_dual,
     on_edges,
 )
-from structot.structures.convex import has_convex
+from structot.solvers.paper.tangents import Tangents
+from structot.solvers.start import Start
 
 Array = np.ndarray
 
@@ -69,11 +67,9 @@ class MirrorDescent(MirrorSolver):
         best = np.sqrt(2.0 * np.log(max(K.size, 2)))
         square = 0.0  # Σ_s <P_s, K_s²> / T
         # Only the known potentials would need a projection, which may be slow where F has no own.
-        fast = (
-            all(isinstance(layer, Blocks) for layer in problem.layers) and len(problem.layers) < 2
-        )
+        fast = not problem.layers or problem.blocks is not None
         # A Lovász extension is homogeneous, f(P) = <K, P>: only other functions have offsets.
-        tangents = Tangents(problem) if has_convex(problem.layers) else None
+        tangents = Tangents(problem) if problem.function.is_convex else None
         averages = Averages(
             problem,
             start.plan,

@@ -15,7 +15,6 @@ import numpy as np
 from structot import _checks
 from structot._deadline import check_time
 from structot.problem import Problem
-from structot.solvers.newton.start import Start
 from structot.solvers.paper.mirror import (
     OVERFLOW,
     Averages,
@@ -25,6 +24,7 @@ from structot.solvers.paper.mirror import (
     known_dual,
     on_edges,
 )
+from structot.solvers.start import Start
 from structot.submodular.base import METRICS, Submodular
 
 Array = np.ndarray
