@@ -11,7 +11,8 @@ import structot
 
 # The lowest first; rooms of one floor may use each other. "." is the front door, `import structot`.
 FLOORS = (
-    "_typing _checks _labels _files _progress _parsed _parallel _compilation _deadline _pixels",
+    "_typing _checks _extras _labels _files _progress _parsed _parallel _compilation _deadline "
+    "_pixels",
     "result groups datasets plot",
     "concave transport",
     "submodular",

@@ -145,7 +145,9 @@ def test_bad_input_is_refused() -> None:
         neighborhoods(np.ones((3, 2)), -1)
     with pytest.raises(ValueError, match="finite points"):
         neighborhoods([[np.nan, 1.0]], 1)
-    with pytest.raises(ValueError, match="X must have 2 dimension"):
+    with pytest.raises(
+        ValueError, match=r"X must have shape \(points, features\); got shape \(2,\)"
+    ):
         clusters([1.0, 2.0], 1)
     with pytest.raises(ValueError, match="at most the number of points, 2"):
         clusters([[1.0], [2.0]], 3)

@@ -68,7 +68,7 @@ def test_work_of_unknown_length_shows_life(monkeypatch) -> None:
 
 def test_without_rich_a_bar_is_refused_and_long_work_writes_lines(monkeypatch) -> None:
     screen = terminal(monkeypatch)
-    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
     with pytest.raises(ImportError, match=r"pip install 'structot\[cli\]'"):
         use()
     use(lasting=True)

@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 # How often a call of a foreign solver looks at the clock, in seconds; an interruption by the user
 # is noticed as soon.
-_GLANCE = 0.02
+_LOOK_EVERY = 0.02
 # How long the end of the process waits for calls that were left behind.
-_FAREWELL = 1.0
+_WAIT_AT_EXIT = 1.0
 
 
 class OutOfTime(Exception):
@@ -96,7 +96,7 @@ def call_foreign(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     with _lock:
         worker = _idle.pop() if _idle else _Worker()
     call = worker.make(lambda: function(*args, **kwargs))
-    while not call.done.wait(_GLANCE):
+    while not call.done.wait(_LOOK_EVERY):
         check_time()
     if call.error is not None:
         raise call.error
@@ -147,7 +147,7 @@ _under_way: set[_Call] = set()
 @atexit.register
 def _wait_for_stragglers() -> None:
     # The threads of HiGHS must not be torn down with the process while they work.
-    end = time.perf_counter() + _FAREWELL
+    end = time.perf_counter() + _WAIT_AT_EXIT
     for call in list(_under_way):
         call.done.wait(max(end - time.perf_counter(), 0.0))
 

@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from structot._extras import optional
+
 __all__ = ["Progress", "live_progress", "progress_bar"]
 
-_EVERY = 15.0  # seconds between two lines where there is no terminal
+_LINE_EVERY = 15.0  # seconds between two lines where there is no terminal
 _WIDE = 100  # columns of a terminal; on a narrower one the count and the time left come first
 
 
@@ -53,7 +55,7 @@ class _Lines(Progress):
     def advance(self, count: int = 1) -> None:
         self.done, self.fresh = self.done + count, self.fresh + count
         now = time.monotonic()
-        if self.done == self.total or now - self.last > _EVERY:
+        if self.done == self.total or now - self.last > _LINE_EVERY:
             self.last = now
             left = (now - self.start) / self.fresh * (self.total - self.done)
             rest = f", about {left:.0f} s left" if left else f" in {now - self.start:.0f} s"
@@ -110,19 +112,18 @@ def progress_bar(
         For work of minutes: the bar stays when it is done, and where there is no terminal lines
         take its place.
     """
-    watched = wanted and sys.stderr.isatty()
     try:
-        if watched:
-            from rich import progress as rich
-            from rich.console import Console
-    except ImportError:
+        rich = (
+            optional("rich.progress", "progress=True") if wanted and sys.stderr.isatty() else None
+        )
+    except ModuleNotFoundError:
         if not lasting:  # the user asked for a bar
-            raise ImportError("progress=True needs rich: pip install 'structot[cli]'") from None
-        watched = False
-    if not watched:
+            raise
+        rich = None
+    if rich is None:
         yield _Lines(name) if wanted and lasting else Progress()
         return
-    console = Console(stderr=True)
+    console = optional("rich.console", "progress=True").Console(stderr=True)
     wide = console.width >= _WIDE
     columns: list[Any] = [rich.TextColumn("{task.description}"), rich.BarColumn(40 if wide else 5)]
     if counted:

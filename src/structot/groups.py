@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from structot import _checks
+from structot._extras import optional
 from structot._typing import Array
 
 __all__ = ["clusters", "neighborhoods", "ngrams", "superpixels"]
@@ -137,12 +138,7 @@ def superpixels(
     picture = _image(image)
     if n_segments is not None:
         n_segments = _checks.count("n_segments", n_segments)
-    try:
-        from skimage import segmentation
-    except ImportError:
-        raise ImportError(
-            'superpixels needs scikit-image; install it with pip install "structot[image]".'
-        ) from None
+    segmentation = optional("skimage.segmentation", "superpixels")
     channel = None if picture.ndim == 2 else -1
     sigma = _checks.nonnegative("sigma", sigma)
     if method == "slic":
@@ -188,13 +184,8 @@ def clusters(X: object, k: int, *, linkage: str = "ward") -> Array:
         raise ValueError(f"k must be at most the number of points, {len(points)}; got {k}.")
     if len(points) == 1:
         return np.zeros(1, int)
-    try:
-        from sklearn.cluster import AgglomerativeClustering
-    except ImportError:
-        raise ImportError(
-            'clusters needs scikit-learn; install it with pip install "structot[ml]".'
-        ) from None
-    return _renumbered(AgglomerativeClustering(n_clusters=k, linkage=linkage).fit_predict(points))
+    method = optional("sklearn.cluster", "clusters").AgglomerativeClustering(k, linkage=linkage)
+    return _renumbered(method.fit_predict(points))
 
 
 def _image(image: object) -> Array:

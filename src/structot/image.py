@@ -12,12 +12,14 @@ own region that are nearest to it in colour.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from structot import _checks
+from structot._extras import optional
 from structot._pixels import Pixels, pixel_labels
 from structot._typing import Array, Seed
 from structot.concave import ThresholdSqrt
@@ -35,7 +37,7 @@ SEGMENTATIONS = ("felzenszwalb", "slic")
 _SEGMENTED_PIXELS = 300_000  # regions of a larger image are found on a reduced copy
 _NEIGHBOURS = 4  # samples whose displacements a pixel averages
 _SMOOTHING = 0.01  # g beyond its threshold, in block units: nearly flat, yet increasing
-_CHUNK = 200_000  # pixels mapped at a time
+_PIXELS_AT_A_TIME = 200_000  # pixels mapped at a time
 
 
 def transfer_colors(source: Any, target: Any, *, alpha: float = 0.3, **options: Any) -> Array:
@@ -219,29 +221,19 @@ def _measured(image: Any, segments: Any) -> tuple[Array, Array]:
 
 
 def _to_space(rgb: Array, space: str) -> Array:
-    if space == "rgb":
-        return rgb
-    return _skimage_color().rgb2lab(rgb) / 100.0
+    return rgb if space == "rgb" else _lab().rgb2lab(rgb) / 100.0
 
 
 def _from_space(values: Array, space: str) -> Array:
     if space == "rgb":
         return values
-    import warnings
-
     with warnings.catch_warnings():  # a mixture of colours may lie outside RGB: it is clipped
         warnings.simplefilter("ignore", UserWarning)
-        return _skimage_color().lab2rgb(values * 100.0)
+        return _lab().lab2rgb(values * 100.0)
 
 
-def _skimage_color() -> Any:
-    try:
-        from skimage import color
-    except ImportError:
-        raise ImportError(
-            'space="lab" needs scikit-image; install it with pip install "structot[image]".'
-        ) from None
-    return color
+def _lab() -> Any:
+    return optional("skimage.color", 'space="lab"')
 
 
 # --------------------------------------------------------------------------------------------------
@@ -331,7 +323,7 @@ def _displaced(
             continue
         tree = cKDTree(x[members])
         count = min(_NEIGHBOURS, members.size)
-        for part in np.array_split(pixels, -(-pixels.size // _CHUNK)):
+        for part in np.array_split(pixels, -(-pixels.size // _PIXELS_AT_A_TIME)):
             distance, near = tree.query(colors[part], k=np.arange(1, count + 1), workers=-1)
             weight = 1.0 / (distance + 1e-3)
             weight /= weight.sum(axis=1, keepdims=True)

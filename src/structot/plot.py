@@ -25,7 +25,7 @@ __all__ = ["COLORS", "convergence", "costs", "matching", "plan"]
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 
-_CELLS = 250  # a finer heat map than this does not fit the pixels of a small figure
+_MOST_ROWS = 250  # a finer heat map than this does not fit the pixels of a small figure
 
 
 def plan(
@@ -263,11 +263,13 @@ def _heat_map(
 
 
 def _pooled(values: Array, pool: np.ufunc) -> Array:
-    """At most `_CELLS` rows, each the pool of about equally many."""
+    """At most `_MOST_ROWS` rows, each the pool of about equally many."""
     size = len(values)
-    if size <= _CELLS:
+    if size <= _MOST_ROWS:
         return values
-    return pool.reduceat(values, np.linspace(0, size, _CELLS, endpoint=False).astype(int), axis=0)
+    return pool.reduceat(
+        values, np.linspace(0, size, _MOST_ROWS, endpoint=False).astype(int), axis=0
+    )
 
 
 def _band(ax: Axes, trace: Trace, color: str, style: str, name: str) -> None:

@@ -27,7 +27,7 @@ def test_barycentres_minimise_the_squared_cost():
 
 @pytest.mark.parametrize("cells", [1, 40, 1 << 22])
 def test_medoids_by_brute_force(monkeypatch, cells):
-    monkeypatch.setattr(mapping, "_CELLS", cells)
+    monkeypatch.setattr(mapping, "_ENTRIES_AT_A_TIME", cells)
     images = medoids(P, Y, "cityblock")
     for i in range(15):
         costs = [sum(P[i, j] * abs(y - Y[j]).sum() for j in range(12)) for y in Y]
@@ -76,12 +76,12 @@ def test_batches_change_nothing(monkeypatch, how):
     new = RNG.normal(size=(33, 3))
     whole = move(new, how)
     assert np.array_equal(move(new, how, batch_size=7), whole)
-    monkeypatch.setattr(mapping, "_CELLS", 100)
+    monkeypatch.setattr(mapping, "_ENTRIES_AT_A_TIME", 100)
     assert np.array_equal(move(new, how), whole)
 
 
 def test_memory_does_not_grow_with_the_number_of_points(monkeypatch):
-    monkeypatch.setattr(mapping, "_CELLS", 1000)
+    monkeypatch.setattr(mapping, "_ENTRIES_AT_A_TIME", 1000)
     widths = []
     real = mapping.cdist
     monkeypatch.setattr(mapping, "cdist", lambda A, B: widths.append(len(A) * len(B)) or real(A, B))
@@ -135,7 +135,7 @@ def test_metrics_with_scales_take_them_from_all_points(monkeypatch, metric):
     pooled = np.vstack(stretched)
     scales = {"seuclidean": {"V": pooled.var(axis=0, ddof=1)}}
     scales["mahalanobis"] = {"VI": np.linalg.inv(np.cov(pooled.T))}
-    monkeypatch.setattr(mapping, "_CELLS", 60)
+    monkeypatch.setattr(mapping, "_ENTRIES_AT_A_TIME", 60)
     with pytest.warns(UserWarning, match="weighted medoids"):
         adapt = StructuredTransport(metric=metric, cost_scale=None).fit(
             stretched[0], data.source_labels, stretched[1]

@@ -20,6 +20,8 @@ from fuzz.generate import case
 from fuzz.report import Report
 from fuzz.trial import CRASH, HUNG, Record, trial
 
+from structot._progress import progress_bar
+
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
@@ -33,10 +35,11 @@ def main(arguments: list[str] | None = None) -> int:
     start, interrupted = time.perf_counter(), False
     crew = Crew(options, seeds)
     try:
-        with _progress(options.n) as advance:
+        with progress_bar("problems", total=options.n) as bar:
             for record in crew.records():
                 report.add(record)
-                advance(report)
+                bar.show("; ".join(report.violations()))
+                bar.advance()
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -201,37 +204,6 @@ def _work(pipe: Connection, options: argparse.Namespace) -> None:
             problem = case(seed, options.decades)
             limit, others = options.time_limit, not options.only_auto
             pipe.send(trial(problem, time_limit=limit, others=others))
-
-
-@contextlib.contextmanager
-def _progress(n: int) -> Iterator:
-    """A bar with the failures so far, on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda report: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[bad]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("problems", total=n, bad="")
-
-        def advance(report: Report) -> None:
-            bad = "; ".join(report.violations())
-            bar.update(task, advance=1, bad=bad)
-
-        yield advance
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from structot._typing import Array
 EUCLIDEAN = ("euclidean", "sqeuclidean")
 OUT_OF_SAMPLE = ("nearest", "smooth")
 NEIGHBORS = 10  # points that share in a smooth displacement
-_CELLS = 1 << 22  # entries of a temporary array: 32 MB of float64
+_ENTRIES_AT_A_TIME = 1 << 22  # entries of a temporary array: 32 MB of float64
 _ALIASES = {  # the short names that `cdist` knows too
     **dict.fromkeys(("euclid", "eu", "e"), "euclidean"),
     **dict.fromkeys(("sqeuclid", "sqe"), "sqeuclidean"),
@@ -159,6 +159,6 @@ def _shepard(distance: Array) -> tuple[Array, Array]:
 
 def _batches(total: int, width: int, size: int | None = None) -> Iterator[slice]:
     """Slices of 0 … total whose temporary arrays of ``width`` columns stay small."""
-    step = max(1, min(_CELLS // max(width, 1), size or total or 1))
+    step = max(1, min(_ENTRIES_AT_A_TIME // max(width, 1), size or total or 1))
     for start in range(0, total, step):
         yield slice(start, min(start + step, total))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from structot._extras import optional
 from structot._files import refuse_existing, whole_file
 from structot._pixels import Pixels
 from structot._typing import Array
@@ -90,10 +91,7 @@ def colors(
 def read_image(path: Path) -> Array:
     """The pixels of an image file."""
     existing_file(path)
-    try:
-        from skimage import io
-    except ImportError:
-        raise ImportError("images need scikit-image: pip install 'structot[image]'") from None
+    io = optional("skimage.io", "reading images")
     try:
         image = np.asarray(io.imread(path))
     except Exception as error:  # every reader has errors of its own

@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from structot._extras import optional
 from structot._files import whole_file
 from structot._progress import progress_bar
 from structot._typing import Array, Seed
@@ -90,22 +90,7 @@ def mnist(data: str | os.PathLike | None = None, *, download: bool = True) -> Di
 
 
 def usps(data: str | os.PathLike | None = None, *, download: bool = True) -> Digits:
-    """USPS: 7291 training and 2007 test digits of 16×16 pixels.
-
-    Parameters
-    ----------
-    data
-        Folder that holds ``usps.npz``; as in `mnist`.
-    download
-        Fetch it from OpenML when it is not there yet; as in `mnist`.
-
-    Examples
-    --------
-    >>> usps("nowhere", download=False)
-    Traceback (most recent call last):
-        ...
-    FileNotFoundError: usps.npz is not in the data folder nowhere. Put it there, ...
-    """
+    """USPS: 7291 training and 2007 test digits of 16×16 pixels, in ``usps.npz``; as `mnist`."""
     return _load(_USPS, data, download)
 
 
@@ -152,11 +137,9 @@ def _check(origin: _Origin, arrays: dict[str, Array], where: str) -> None:
 def _download(origin: _Origin, where: Path, missing: FileNotFoundError) -> Path:
     """Fetch from OpenML, check, and keep as npz; the error of the missing file if that fails."""
     try:
-        from sklearn.datasets import fetch_openml
-    except ModuleNotFoundError:
-        raise FileNotFoundError(
-            f"{missing} To download it instead, install scikit-learn: pip install 'structot[ml]'."
-        ) from None
+        fetch_openml = optional("sklearn.datasets", "To download it instead one").fetch_openml
+    except ModuleNotFoundError as error:
+        raise FileNotFoundError(f"{missing} {error}") from None
     path = where / origin.file
     with progress_bar(origin.name, counted=False, lasting=True) as bar:
         bar.note(f"fetching it from OpenML (data set {origin.openml_id}); this takes a minute")
@@ -253,10 +236,9 @@ def shifted_digits(
     >>> data.x_source.shape, data.x_target.shape
     ((898, 8, 8), (899, 8, 8))
     """
-    load_digits = _sklearn_digits()
     from scipy.ndimage import gaussian_filter, rotate
 
-    bunch = load_digits()
+    bunch = optional("sklearn.datasets", "shifted_digits").load_digits()
     images, labels = bunch.images.astype(np.float32) / 16.0, bunch.target
     cut = len(images) // 2
     shifted = rotate(images[cut:], rotation, axes=(2, 1), reshape=False, order=1)
@@ -266,13 +248,3 @@ def shifted_digits(
     rng = np.random.default_rng(seed)
     shifted = shifted + noise * rng.standard_normal(shifted.shape).astype(np.float32)
     return ShiftedDigits(images[:cut], labels[:cut], np.clip(shifted, 0.0, 1.0), labels[cut:])
-
-
-def _sklearn_digits() -> Callable[[], Any]:
-    try:
-        from sklearn.datasets import load_digits
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "shifted_digits needs scikit-learn: pip install 'structot[ml]'", name="sklearn"
-        ) from None
-    return load_digits

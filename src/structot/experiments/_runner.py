@@ -6,14 +6,15 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from structot._extras import optional
 from structot._files import json_text, whole_file, write_text
 from structot._progress import Progress, progress_bar
 from structot.experiments import _records
+from structot.solvers.solve import ConvergenceWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,31 +222,20 @@ def _finish(tasks: list[Task], folder: Path, jobs: int, bar: Progress) -> bool:
 
 
 def _in_processes(tasks: list[Task], folder: Path, jobs: int) -> Iterator[str]:
-    try:
-        from joblib import Parallel, delayed
-    except ImportError:
-        raise ImportError("more than one job needs joblib: pip install 'structot[text]'") from None
-    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    yield from pool(delayed(_perform)(task, _file(folder, task.key)) for task in tasks)
+    joblib = optional("joblib", "more than one job")
+    pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    yield from pool(joblib.delayed(_perform)(task, _file(folder, task.key)) for task in tasks)
 
 
 def _perform(task: Task, path: Path) -> str:
     """Run one task and keep its record, in whichever process this is."""
     start = time.perf_counter()
-    with _quiet():
+    with warnings.catch_warnings():
+        # A missed gap is a number of the record; a hundred warnings of it help nobody.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         record = task.function(**task.arguments)
     _records.dump(path, {**record, _SECONDS: time.perf_counter() - start})
     return task.key
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """A missed gap is a number of the record; the same warning a hundred times helps nobody."""
-    from structot.solvers.solve import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 def _is_written(folder: Path, report: Report) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from structot._extras import optional
 from structot._typing import Array
 from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 from structot.experiments._tables import certificate, reached, table
@@ -26,13 +27,7 @@ TOL = 2e-2
 
 def photograph(name: str, step: int = 1) -> Array:
     """A photograph of scikit-image, every ``step``-th pixel of it."""
-    try:
-        from skimage import data
-    except ImportError:
-        raise ImportError(
-            'photographs need scikit-image; install it with pip install "structot[image]".'
-        ) from None
-    return getattr(data, name)()[::step, ::step]
+    return getattr(optional("skimage.data", "a photograph"), name)()[::step, ::step]
 
 
 def compute(source: str, target: str, step: int, n_samples: int, **options: Any) -> dict[str, Any]:
