@@ -13,13 +13,15 @@ import structot
 FLOORS = (
     "_typing _checks _extras _labels _files _progress _parsed _parallel _compilation _deadline "
     "_pixels",
-    "result groups datasets plot",
+    "groups datasets",
     "concave transport",
     "submodular",
     "blocks",
     "structures",
     "marginals problem",
     "certificate",
+    "result",
+    "plot",
     "solvers torch",
     "adaptation text image",
     ".",
@@ -37,7 +39,6 @@ KNOWN = {
     "private: structot.text._plans imports structot.transport._kernels.c_transform_kernel",
     "private: structot.text._splitting imports structot.transport._kernels.c_transform_kernel",
     # files and functions to be split
-    "long: structot.certificate",
     "long: structot.solvers._cutting_planes.solve",
     "long: structot.solvers.entropic.dual",
 }

@@ -42,6 +42,8 @@ class Labels:
                 f"{name} must be one label per point or a list of sequences of indices; got a "
                 "mixture of both, or sequences inside sequences."
             ) from None
+        if values.ndim == 2 and values.shape[1] == 1:
+            values, mask = values[:, 0], np.reshape(mask, -1) if np.ndim(mask) else mask
         if values.ndim != 1:
             raise ValueError(
                 f"{name} labels must be one-dimensional, one per point; got shape {values.shape}."
@@ -106,6 +108,12 @@ def index_lists(name: str, groups: Sequence[Any], size: int) -> list[Array]:
                 f"but there are {size} points (0 to {size - 1})."
             )
         arrays.append(np.unique(index.astype(int)))
+        if arrays[-1].size < index.size or any(np.array_equal(arrays[-1], x) for x in arrays[:-1]):
+            raise ValueError(
+                f"{name} group {k}, {index[:6].tolist()!r}, repeats an index or an earlier group. "
+                "Groups are lists of indices of points; for one-hot rows pass np.argmax(rows, 1), "
+                "for labels one number or string per point."
+            )
     return arrays
 
 

@@ -6,15 +6,20 @@ import os
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from structot import _checks
 from structot._files import whole_file
 from structot._typing import Array
+from structot.certificate import Verification, verify
+from structot.structures.base import Structure
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from structot.structures._grouping import Grouping
 
 
 class Status(Enum):
@@ -71,6 +76,9 @@ class Result:
     atol
         The absolute error of the value that counts as nothing: its rounding error (at most a tenth
         of what ``tol`` allows, unless the value is no more than that error), or what was asked for.
+    structure, weights, reg
+        The problem: the structure (None for plain transport, and in a loaded result), a and b as
+        they were solved, the weight of the entropy.
     status, converged, method, n_iter, time, trace
         How the solve went.
     """
@@ -85,6 +93,9 @@ class Result:
     potentials: tuple[Array, Array]
     worst_cost: Array
     ground_cost: Array = field(repr=False)
+    structure: Structure | None
+    weights: tuple[Array, Array]
+    reg: float
     status: Status
     method: str
     n_iter: int
@@ -102,6 +113,86 @@ class Result:
 
         return csr_array(self.plan)
 
+    def verify(self, structure: Structure | None = None) -> Verification:
+        """Check plan, value, worst cost and bound from scratch; see `certificate.verify`.
+
+        A loaded result does not know its structure: pass it.
+
+        Examples
+        --------
+        >>> import structot as sot
+        >>> sot.solve([[1.0, 2.0], [3.0, 1.0]]).verify().holds()
+        True
+        """
+        structure = self.structure if structure is None else structure
+        return verify(self.ground_cost, *self.weights, structure, self, reg=self.reg)
+
+    @property
+    def marginals(self) -> tuple[Array, Array]:
+        """P1 and Pᵀ1: what each point sent and received."""
+        return self.plan.sum(axis=1), self.plan.sum(axis=0)
+
+    def barycentric_map(self, Y: object) -> Array:
+        """Σ_j P_ij Y_j / Σ_j P_ij: where each source point goes on average, shape (n, features).
+
+        NaN for a point that sent nothing.
+
+        Examples
+        --------
+        >>> import structot as sot
+        >>> sot.solve([[0.0, 1.0], [1.0, 0.0]]).barycentric_map([[5.0], [7.0]])
+        array([[5.],
+               [7.]])
+        """
+        Y = _checks.as_points("Y", Y)
+        if len(Y) != self.plan.shape[1]:
+            raise ValueError(f"Y must have one point per column of the plan, {self.plan.shape[1]}.")
+        with np.errstate(invalid="ignore"):
+            return self.plan @ Y / self.plan.sum(axis=1)[:, None]
+
+    @property
+    def partners(self) -> Array:
+        """The effective number of partners of each source point, exp of the entropy of its row.
+
+        1 for a point that goes to one target; m for one that spreads evenly over all. A plan that
+        is constant on its blocks, where every point goes to the mean of its class, shows here. 0
+        for a point that sent nothing.
+        """
+        mass = self.plan.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = self.plan / mass[:, None]
+            entropy = -np.sum(np.where(share > 0, share * np.log(share), 0.0), axis=1)
+        return np.where(mass > 0, np.exp(entropy), 0.0)
+
+    def block_mass(self) -> BlockMass:
+        """The mass that goes from each source group to each target group, with their labels.
+
+        Of groups that overlap every one counts the whole mass of its points.
+        """
+        groups = self._groups()
+        if groups is None:
+            raise ValueError(
+                "block_mass needs a structure with groups, such as Groups, Coverage or Routes; "
+                f"this result has {self.structure!r}."
+            )
+        rows, cols = groups
+        mass = rows.membership() @ self.plan @ cols.membership().T
+        return BlockMass(mass, rows.names, cols.names)
+
+    @property
+    def concentration(self) -> float:
+        """Σ_k max_l P(U_k, V_l) / T: how much of each source group goes to one target group.
+
+        1 where groups travel as a whole; NaN without a structure with disjoint groups.
+        """
+        groups = self._groups()
+        if groups is None or not all(side.is_disjoint for side in groups):
+            return float("nan")
+        return float(self.block_mass().mass.max(axis=1).sum() / self.plan.sum())
+
+    def _groups(self) -> tuple[Grouping, Grouping] | None:
+        return None if self.structure is None else self.structure.groupings(self.plan.shape)
+
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one npz file, aside first, so that no half file is left behind."""
         with whole_file(_with_suffix(path)) as aside:
@@ -112,6 +203,8 @@ class Result:
                 ground_cost=self.ground_cost,
                 u=self.potentials[0],
                 v=self.potentials[1],
+                a=self.weights[0],
+                b=self.weights[1],
                 numbers=np.array([getattr(self, name) for name in _NUMBERS]),
                 n_iter=self.n_iter,
                 text=np.array([self.status.name, self.method]),
@@ -120,7 +213,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Result:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; the structure is not part of it (``structure`` is None)."""
         path = _with_suffix(path)
         with open(path, "rb") as opened:
             if opened.read(2) != b"PK":
@@ -141,6 +234,8 @@ class Result:
                 worst_cost=file["worst_cost"],
                 ground_cost=file["ground_cost"],
                 potentials=(file["u"], file["v"]),
+                weights=(file["a"], file["b"]),
+                structure=None,
                 status=Status[status],
                 method=method,
                 n_iter=int(file["n_iter"]),
@@ -155,9 +250,31 @@ class Result:
             f"  value        {self.value:.8g}\n"
             f"  lower bound  {self.lower_bound:.8g}\n"
             f"  gap          {self.gap:.1e}\n"
+            f"{self._show_groups()}"
             f"  status       {self.status}\n"
             f"  effort       {self.n_iter} iterations, {self.time:.3g} s"
         )
+
+    def _show_groups(self) -> str:
+        """How the plan looks, in two lines, where there are groups to look at."""
+        if np.isnan(self.concentration):
+            return ""
+        mean = float(np.average(self.partners, weights=self.plan.sum(axis=1)))
+        return (
+            f"  together     {self.concentration:.0%} of the mass of a group goes to one group\n"
+            f"  partners     {mean:.3g} of {self.plan.shape[1]} per source point, effectively\n"
+        )
+
+
+class BlockMass(NamedTuple):
+    """Mass per pair of groups, (source groups, target groups), and the labels of both.
+
+    The label of a group given by indices is its place in the list, that of a point on its own None.
+    """
+
+    mass: Array
+    source: tuple
+    target: tuple
 
 
 def _with_suffix(path: str | os.PathLike) -> Path:
@@ -165,5 +282,14 @@ def _with_suffix(path: str | os.PathLike) -> Path:
     return Path(name if name.endswith(".npz") else name + ".npz")
 
 
-_NUMBERS = ("value", "value_structured", "value_linear", "lower_bound", "gap", "atol", "time")
+_NUMBERS = (
+    "value",
+    "value_structured",
+    "value_linear",
+    "lower_bound",
+    "gap",
+    "atol",
+    "reg",
+    "time",
+)
 _TRACE = ("iteration", "time", "value", "lower_bound")

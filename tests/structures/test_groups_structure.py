@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from brute_force import FAMILIES, tabulate, tabulate_groups
 
-from structot.concave import Linear, Log, Power, Sqrt, ThresholdSqrt, Truncation
+from structot.concave import Discount, Linear, Log, Power, Sqrt, ThresholdSqrt, Truncation
 from structot.structures import Groups, Structure
 from structot.structures._grouping import group_numbers
 
@@ -194,8 +194,8 @@ def test_per_block_function_may_be_written_in_python() -> None:
 
 def test_default_function_and_own_groups() -> None:
     F = Groups([0, 0, 1, 1]).bind(M)
-    g = ThresholdSqrt(1.0)
-    expected = sum(g(M[rows, j].sum()) for rows in ([0, 1], [2, 3]) for j in range(3))
+    totals = [M[rows, j].sum() for rows in ([0, 1], [2, 3]) for j in range(3)]
+    expected = sum(T * Discount(0.75)(1.0) for T in totals)
     assert F.value(np.ones(M.shape, bool)) == pytest.approx(expected)
     spelled = Groups([0, 0, 1, 1], ["x", "y", "z"]).bind(M)
     assert spelled.value(np.ones(M.shape, bool)) == pytest.approx(expected)
@@ -298,8 +298,8 @@ def test_bad_groups(build, message: str) -> None:
 def test_repr() -> None:
     assert repr(Groups(["a", "b"])) == "Groups(['a', 'b'], concave=Discount(0.75))"
     long = Groups(np.arange(20), [0, 1], Sqrt(), units="block")
-    assert repr(long) == "Groups(<20 labels>, [0, 1], concave=Sqrt(), units='block')"
+    assert repr(long) == "Groups(<20 labels>, [0, 1], concave=Sqrt())"
     per_block = Groups(np.array([1, 2]), None, lambda k, l: Sqrt(), units="cost")
-    assert repr(per_block) == "Groups([1, 2], concave=<per block>)"
-    assert repr(Groups(None)) == "Groups(None, concave=ThresholdSqrt(1.0))"
+    assert repr(per_block) == "Groups([1, 2], concave=<per block>, units='cost')"
+    assert repr(Groups(None)) == "Groups(None, concave=Discount(0.75))"
     assert isinstance(long, Structure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ class Grouping:
     count: int
     layers: tuple[Layer, ...]
     coverage: Array  # (points,) how many groups hold the point
+    names: tuple[Any, ...]  # the label of each group, or its place in the list; None for a point
 
     @classmethod
     def of(cls, name: str, groups: Any, size: int) -> Grouping:
@@ -38,15 +40,30 @@ class Grouping:
         they come, points on their own after them; empty groups are left out.
         """
         if groups is None:
-            return cls._disjoint(np.arange(size))
+            return cls._disjoint(np.arange(size), ())
         if is_index_lists(groups):
             return cls._coloured(index_lists(name, groups, size), size)
-        return cls._disjoint(Labels.of(name, groups, size).groups)
+        labels = Labels.of(name, groups, size)
+        return cls._disjoint(labels.groups, labels.classes.tolist())
 
     @classmethod
-    def _disjoint(cls, number: Array) -> Grouping:
+    def _disjoint(cls, number: Array, names: Sequence[Any]) -> Grouping:
         count = int(number.max()) + 1
-        return cls(count, (Layer(number, np.arange(count)),), np.ones(number.size, int))
+        layers = (Layer(number, np.arange(count)),)
+        names = (*names, *(None,) * (count - len(names)))
+        return cls(count, layers, np.ones(number.size, int), names)
+
+    @property
+    def is_disjoint(self) -> bool:
+        return len(self.layers) == 1
+
+    def membership(self) -> Array:
+        """(groups, points): 1 where the point is in the group."""
+        inside = np.zeros((self.count, self.coverage.size))
+        for layer in self.layers:
+            points = np.flatnonzero(layer.number >= 0)
+            inside[layer.group[layer.number[points]], points] = 1.0
+        return inside
 
     @classmethod
     def _coloured(cls, groups: list[Array], size: int) -> Grouping:
@@ -71,13 +88,14 @@ class Grouping:
         members[0].extend(range(len(groups), len(groups) + alone.size))
         coverage[alone] = 1
         layers = (Layer(x, np.array(k, int)) for x, k in zip(numbers, members, strict=True))
-        return cls(len(groups) + alone.size, tuple(layers), coverage)
+        names = (*range(len(groups)), *(None,) * alone.size)
+        return cls(len(names), tuple(layers), coverage, names)
 
 
 def group_numbers(name: str, groups: object | None, size: int) -> Array:
     """The number of the one group of each point, for groups that must not overlap."""
     grouping = Grouping.of(name, groups, size)
-    if len(grouping.layers) > 1:
+    if not grouping.is_disjoint:
         point = int(np.argmax(grouping.coverage))
         raise ValueError(
             f"{name} must be disjoint groups here, but point {point} is in "

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from structot._checks import as_cost, as_weights, nonnegative
+from structot.structures._grouping import Grouping
 from structot.submodular.base import Layer
 from structot.submodular.bound import BoundCost
 
@@ -40,6 +41,15 @@ class Structure(ABC):
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         """`bind` for input that was checked."""
 
+    def groupings(self, shape: tuple[int, int]) -> tuple[Grouping, Grouping] | None:
+        """The groups of source and target points that it is made of, if it is made of groups."""
+        return None
+
+    @property
+    def dial(self) -> float | None:
+        """The one number that sets how strongly it pulls, if there is one: what a path shows."""
+        return None
+
     def __add__(self, other: object) -> Structure:
         if not isinstance(other, Structure):
             return NotImplemented
@@ -55,6 +65,19 @@ class Structure(ABC):
         return Combination(((nonnegative("factor of a structure", factor), self),))
 
     __rmul__ = __mul__
+
+
+class Grouped(Structure):
+    """A structure made of groups of source points and groups of target points."""
+
+    source: object | None
+    target: object | None
+
+    def groupings(self, shape: tuple[int, int]) -> tuple[Grouping, Grouping]:
+        return (
+            Grouping.of("source", self.source, shape[0]),
+            Grouping.of("target", self.target, shape[1]),
+        )
 
 
 class Combination(Structure):
@@ -95,6 +118,15 @@ class Combination(Structure):
         if linear is None and not layers:
             linear = np.where(np.isfinite(M), 0.0, np.inf)
         return BoundCost.of(linear, layers)
+
+    def groupings(self, shape: tuple[int, int]) -> tuple[Grouping, Grouping] | None:
+        found = (term.groupings(shape) for _, term in self.terms)
+        return next((groups for groups in found if groups is not None), None)
+
+    @property
+    def dial(self) -> float | None:
+        dials = [factor * term.dial for factor, term in self.terms if term.dial is not None]
+        return dials[0] if len(dials) == 1 else None
 
     def __repr__(self) -> str:
         return " + ".join(f"{t!r}" if f == 1.0 else f"{f:g} * {t!r}" for f, t in self.terms)

@@ -10,14 +10,14 @@ from structot.concave import Step
 from structot.structures._display import show
 from structot.structures._grouping import Grouping
 from structot.structures._layers import block_layers, block_totals
-from structot.structures.base import Structure
+from structot.structures.base import Grouped, Structure
 from structot.structures.groups import UNITS
 from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
 
 
-class Coverage(Structure):
+class Coverage(Grouped):
     """F(S) = Σ_kl c_kl · 1[S touches U_k × V_l],   f(P) = Σ_kl c_kl · max_{U_k × V_l} P.
 
     Parameters
@@ -74,9 +74,12 @@ class Coverage(Structure):
         """
         return SetCoverage(masks, weights)
 
+    @property
+    def dial(self) -> float | None:
+        return float(self.weights) if self.weights.ndim == 0 else None
+
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        rows = Grouping.of("source", self.source, M.shape[0])
-        cols = Grouping.of("target", self.target, M.shape[1])
+        rows, cols = self.groupings(M.shape)
         shape = (rows.count, cols.count)
         if self.weights.ndim == 2 and self.weights.shape != shape:
             raise ValueError(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 
 from structot._checks import one_of
 from structot.concave import Concave, Discount, as_concave
 from structot.structures._display import show
-from structot.structures._grouping import Grouping
 from structot.structures._layers import block_layers, block_totals
-from structot.structures.base import Structure
+from structot.structures.base import Grouped
 from structot.submodular.bound import BoundCost
 
 Array = np.ndarray
@@ -22,7 +22,7 @@ UNITS = ("cost", "block")
 DEFAULT = Discount(0.75)
 
 
-class Groups(Structure):
+class Groups(Grouped):
     """F(S) = Σ_kl g_kl( Σ_{(i,j) in S, i in U_k, j in V_l} M_ij ), g concave and increasing.
 
     Rows are divided into groups U_k, columns into groups V_l. The more of a block U_k × V_l is
@@ -78,15 +78,21 @@ class Groups(Structure):
         if self.units == "block" and _is_linear_on_shares(self.concave):
             warnings.warn(
                 f"{self.concave!r} is linear on [0, 1], the shares of a block that it sees in "
-                "block units: this is plain transport. Use Discount(d), or units='cost' for thresholds "
-                "in the units of M.",
+                "block units: this is plain transport. Use Discount(d), or units='cost' for "
+                "thresholds in the units of M.",
                 UserWarning,
                 stacklevel=2,
             )
 
+    @property
+    def dial(self) -> float | None:
+        """The first parameter of g: the discount, the threshold, the exponent."""
+        g = self.concave
+        first = next((getattr(g, f.name) for f in fields(g)), None) if is_dataclass(g) else None
+        return first if isinstance(first, float) else None
+
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        rows = Grouping.of("source", self.source, M.shape[0])
-        cols = Grouping.of("target", self.target, M.shape[1])
+        rows, cols = self.groupings(M.shape)
         g = self.concave
         concave: Concave | Array
         if isinstance(g, Concave):

@@ -10,7 +10,7 @@ import numpy as np
 from structot._checks import as_array
 from structot.concave import Concave
 from structot.structures._display import show
-from structot.structures._grouping import group_numbers
+from structot.structures._grouping import Grouping, group_numbers
 from structot.structures.base import Combination, Structure
 from structot.structures.groups import DEFAULT, Groups
 from structot.submodular.bound import BoundCost
@@ -83,6 +83,15 @@ class Hierarchy(Structure):
             Groups(source, target, g, units=units)
             for source, target, g in zip(self.source, self.target, functions, strict=True)
         ]
+
+    def groupings(self, shape: tuple[int, int]) -> tuple[Grouping, Grouping]:
+        """Those of the first level."""
+        return self.levels[0].groupings(shape)
+
+    @property
+    def dial(self) -> float | None:
+        dials = {level.dial for level in self.levels}
+        return dials.pop() if len(dials) == 1 else None
 
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
         _check_nested("levels_source", self.source, M.shape[0])

@@ -1,0 +1,163 @@
+"""Lower bounds from points of the base polytope.
+
+Notation. K in B(F) is a cost the adversary may play, (u, v) potentials with u ⊕ v <= K. Then
+a·u + b·v <= min_P <P, K> <= min_P f(P). With entropy of weight reg in the metric d the bound is
+a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1), for any u, v.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structot._typing import Array
+from structot.certificate.rule import safe_sum
+from structot.problem import Problem
+from structot.submodular.base import inner
+from structot.transport import c_transform, emd, residuals, round_plan
+
+
+def transport_bound(problem: Problem, u: Array, v: Array, made_of: float = 0.0) -> float:
+    """a·u + b·v, safe: what potentials with u ⊕ v in P(F) prove; ``made_of`` as below."""
+    terms = np.concatenate([problem.a * u, problem.b * v])
+    return safe_sum(terms, problem.M.size, float(np.abs(terms).sum()) + made_of)
+
+
+def potential_size(problem: Problem, p: Array, q: Array) -> float:
+    """a·|p| + b·|q| = <P, |p| ⊕ |q|> for every plan P."""
+    return float(problem.a @ np.abs(p) + problem.b @ np.abs(q))
+
+
+def infeasibility(problem: Problem, P: Array, u: Array, v: Array) -> float:
+    """2 (|P1 - a|·|u| + |Pᵀ1 - b|·|v|): how much less P may cost for missing its marginals.
+
+    A plan is in U(a, b) to a few eps of the total mass; at a point of little mass and high cost
+    that can be more than the rounding error of the value. Twice, since other potentials than these
+    may be the true ones.
+    """
+    rows, columns = residuals(P, problem.a, problem.b)
+    return 2.0 * float(np.abs(rows) @ np.abs(u) + np.abs(columns) @ np.abs(v))
+
+
+class Dual(NamedTuple):
+    """A proof of a lower bound: potentials, the cost in B(F) above them, and what they prove.
+
+    K may be None when u ⊕ v is known to lie in P(F); `complete` supplies it.
+    """
+
+    u: Array
+    v: Array
+    K: Array | None
+    bound: float
+
+
+def complete(problem: Problem, dual: Dual) -> Dual:
+    """The proof with its K: projecting a point of P(F) onto B(F) raises it and never lowers it."""
+    if dual.K is not None:
+        return dual
+    Z = np.add.outer(dual.u, dual.v)
+    if problem.monotone and not Z.any():  # every vertex is above 0, and costs no projection
+        K = problem.function.greedy(problem.independent)
+    else:
+        K = problem.function.project(Z, "cost")
+    raised = dual_from_cost(problem, K, dual.u, potential_size(problem, dual.u, dual.v))
+    if raised.bound < dual.bound:  # by rounding
+        raised = dual._replace(K=np.maximum(K, Z))
+    return _as_entropic(problem, raised)
+
+
+def _as_entropic(problem: Problem, dual: Dual) -> Dual:
+    """With entropy u ⊕ v <= K proves more: every exponential is at most 1."""
+    if problem.reg == 0:
+        return dual
+    assert dual.K is not None
+    return dual._replace(bound=entropic_bound(problem, dual.u, dual.v, dual.K))
+
+
+def dual_from_cost(
+    problem: Problem, K: Array, u: Array | None = None, made_of: float = 0.0
+) -> Dual:
+    """The bound of a cost K in B(F) by c-transform, from row potentials u (0 by default).
+
+    ``made_of`` is the size, as <P, ·> at a plan, of what K was computed from, if that is more than
+    K itself: its rounding error is relative to it.
+    """
+    start = np.zeros(problem.shape[0]) if u is None else u
+    u, v = c_transform(K, start)
+    bound = transport_bound(problem, u, v, made_of)
+    if bound < 0.0 and K.min() >= 0.0:
+        return Dual(np.zeros_like(u), np.zeros_like(v), K, 0.0)
+    return Dual(u, v, K, bound)
+
+
+def dual_from_potentials(problem: Problem, p: Array, q: Array) -> Dual:
+    """The bound of any potentials: project p ⊕ q onto B(F), then c-transform."""
+    K = problem.function.project(np.add.outer(p, q), "cost")
+    return dual_from_cost(problem, K, p, potential_size(problem, p, q))
+
+
+def dual_by_exact_transport(problem: Problem, K: Array, made_of: float = 0.0) -> Dual:
+    """The best bound of a cost K in B(F): exact transport with it. The expensive last resort."""
+    try:
+        u, v = emd(K, problem.a, problem.b).potentials
+    except RuntimeError:  # the network simplex gave up
+        return dual_from_cost(problem, K, None, made_of)
+    return Dual(u, v, K, transport_bound(problem, u, v, made_of))
+
+
+def first_answer(problem: Problem) -> tuple[Array, Dual]:
+    """The independent plan, and what the vertex of B(F) that is worst for it proves.
+
+    An answer to any problem, whatever becomes of the solver.
+    """
+    allowed = problem.function.allowed
+    P = round_plan(problem.independent, problem.a, problem.b, allowed=allowed)
+    K = problem.function.greedy(P)
+    if problem.function.is_convex:
+        offset = (problem.function.extension(P) - inner(P, K)) / problem.total
+        K = K + offset
+    return P, _as_entropic(problem, dual_from_cost(problem, K))
+
+
+def zero_dual(problem: Problem) -> Dual | None:
+    """Zero potentials, which prove 0 for a monotone F; None for others."""
+    if not problem.monotone:
+        return None
+    return Dual(np.zeros(problem.shape[0]), np.zeros(problem.shape[1]), None, 0.0)
+
+
+def entropic_bound(problem: Problem, u: Array, v: Array, K: Array) -> float:
+    """What (u, v, K) prove for reg > 0: the dual function of entropic transport with cost K."""
+    loss, size = entropic_loss(problem, u, v, K)
+    terms = np.concatenate([problem.a * u, problem.b * v, -problem.reg * loss])
+    return safe_sum(terms, problem.M.size, float(np.abs(terms).sum()) + size)
+
+
+def entropic_loss(problem: Problem, u: Array, v: Array, K: Array) -> tuple[Array, float]:
+    """The terms d r (exp(x / (reg d)) - 1), x = u ⊕ v - K, and the size of what x is made of."""
+    d, reg, r = problem.metric, problem.reg, problem.independent
+    inside = r > 0.0
+    if problem.function.allowed is not None:
+        inside &= problem.function.allowed
+    x = np.add.outer(u, v)[inside] - K[inside]
+    size = np.add.outer(np.abs(u), np.abs(v))[inside] + np.abs(K[inside])
+    rate = reg * np.broadcast_to(d, K.shape)[inside]
+    with np.errstate(over="ignore", invalid="ignore"):
+        growth = np.expm1(x / rate)
+        lost = r[inside] * growth * rate / reg
+        made_of = float(np.sum(r[inside] * (1.0 + growth) * size))
+    return lost, made_of
+
+
+def saddle_gap(problem: Problem, P: Array, K: Array) -> float:
+    """max_{K' in B(F)} <P, K'> - min_{P' in U(a,b)} <P', K> for P in U(a,b), K in B(F); never < 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = Problem.of(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> saddle_gap(problem, np.full((2, 2), 0.25), problem.M)
+    0.5
+    """
+    return problem.function.extension(P) - emd(K, problem.a, problem.b).value
