@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from structot.result import Result as Result
     from structot.result import Status as Status
     from structot.result import Trace as Trace
+    from structot.solvers.path import Path as Path
+    from structot.solvers.path import solve_path as solve_path
     from structot.solvers.solve import ConvergenceWarning as ConvergenceWarning
     from structot.solvers.solve import solve as solve
     from structot.solvers.solve import solve_sample as solve_sample
@@ -74,6 +76,7 @@ _HOME = {
     "Hierarchy": "structures",
     "LogDet": "structures",
     "Modular": "structures",
+    "Path": "solvers.path",
     "Problem": "problem",
     "Rank": "structures",
     "Result": "result",
@@ -85,6 +88,7 @@ _HOME = {
     "reverse_validation": "adaptation",
     "set_num_threads": "_parallel",
     "solve": "solvers.solve",
+    "solve_path": "solvers.path",
     "solve_sample": "solvers.solve",
 }
 

@@ -81,7 +81,7 @@ class LinearProgram(Solver):
     Examples
     --------
     >>> import structot as sot
-    >>> groups = sot.Groups([0, 0, 1], [0, 1, 1], sot.concave.Truncation(2.0))
+    >>> groups = sot.Groups([0, 0, 1], [0, 1, 1], sot.concave.Truncation(0.5))
     >>> M = [[1.0, 3.0, 4.0], [2.0, 2.0, 1.0], [5.0, 1.0, 1.0]]
     >>> sot.solve(M, structure=groups, method="linear_program").converged
     True

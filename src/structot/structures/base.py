@@ -29,9 +29,9 @@ class Structure(ABC):
         Examples
         --------
         >>> import structot as sot
-        >>> F = sot.Groups(["x", "x"], ["y"], sot.concave.Truncation(1.0)).bind([[1.0], [2.0]])
-        >>> F.extension([[0.5], [0.5]])
-        0.5
+        >>> F = sot.Coverage(["x", "x"], ["y"], weights=3.0).bind([[1.0], [2.0]])
+        >>> F.extension([[0.5], [0.25]])
+        1.5
         """
         cost = as_cost(M)
         n, m = cost.shape

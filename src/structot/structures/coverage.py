@@ -105,8 +105,6 @@ class Coverage(Grouped):
 class SetCoverage(Structure):
     """Coverage of any sets of pairs. Written as ``Coverage.of_sets(masks, weights)``."""
 
-    uses_cost = False
-
     def __init__(self, masks: object, weights: object = 1.0) -> None:
         sets = np.asarray(masks)
         if sets.ndim != 3 or sets.dtype != bool or sets.shape[0] == 0:
