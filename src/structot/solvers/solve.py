@@ -25,6 +25,7 @@ from structot.structures.convex import has_convex
 _SOLVERS = {
     "newton": ("newton.solver", "Newton"),
     "entropic": ("entropic.solver", "Entropic"),
+    "interior_point": ("interior_point.solver", "InteriorPoint"),
     "splitting": ("splitting", "Splitting"),
     "mirror_descent": ("paper.mirror_descent", "MirrorDescent"),
     "saddle_mirror_descent": ("paper.mirror_prox", "SaddleMirrorDescent"),
@@ -87,7 +88,7 @@ def solve(
     reg
         Weight of the entropy term; with ``structure=None`` this is Sinkhorn's problem.
     method
-        "auto", "newton", "entropic" (reg > 0), "splitting", "mirror_descent",
+        "auto", "newton", "entropic" (reg > 0), "interior_point", "splitting", "mirror_descent",
         "saddle_mirror_descent", "mirror_prox", "linear_program", "exact", or a solver with
         options, e.g. ``solvers.MirrorProx(step=3)``.
     tol, atol
@@ -226,18 +227,19 @@ def _automatic(problem: Problem) -> list[Solver]:
     """The fastest method that is sure to work, then those that go on where it gives up."""
     if has_convex(problem.layers):
         return [make_solver("mirror_descent")]
+    small, interior = problem.M.size <= _SMALL, make_solver("interior_point")
     if problem.reg > 0:
-        return [make_solver("entropic")]
+        return [make_solver("entropic"), interior] if small else [make_solver("entropic")]
     program = replace(make_solver("linear_program"), rounds=_ROUNDS)  # type: ignore[type-var]
     if problem.modular_cost is not None:
-        return [make_solver("exact"), *([program] if problem.M.size <= _SMALL else [])]
+        return [make_solver("exact"), *([program] if small else [])]
     newton, splitting = make_solver("newton"), make_solver("splitting")
     first = newton if newton.refusal(problem) is None else splitting
-    if problem.M.size > _SMALL:
+    if not small:
         return [first] if first is splitting else [first, splitting]
-    # Linear programs need no metric, which costs of very different sizes spoil, but time.
+    # The others need no metric, which costs of very different sizes spoil.
     hasty = replace(first, patience=_PATIENCE[first.name])  # type: ignore[type-var]
-    return [hasty, program, newton, splitting]
+    return [hasty, interior, program, newton, splitting]
 
 
 def make_solver(name: str) -> Solver:

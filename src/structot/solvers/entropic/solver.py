@@ -10,7 +10,7 @@ few sweeps of Sinkhorn's iteration with K fixed carry its multipliers over to th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,9 +19,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
 from structot.blocks.function import Blocks
-from structot.certificate import Dual, entropic_bound
+from structot.certificate import Dual
 from structot.problem import Problem
-from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.entropic.dual import Hessian, SmoothDual, smooth_dual
@@ -54,8 +53,6 @@ _DAMPING = 1e-12
 _LONG = 0.3
 _ROUNDS = 6
 _FEW = 3
-# Pairs up to which the problem without entropy is solved where Newton's method gives up.
-_SMALL = 2500
 
 
 @dataclass(frozen=True)
@@ -128,27 +125,6 @@ def entropic_steps(problem: Problem, start: Start) -> Iterator[Step | None]:
         K = dual.cost()
         yield _stage_step(dual, K)
     yield from _final(dual, _enter(dual, K, problem.reg))
-    if problem.M.size <= _SMALL:
-        # Where costs of very different sizes make the dual function too stiff: what the problem
-        # without entropy proves, and once more from there.
-        potentials = None
-        for step in cutting_planes(replace(problem, reg=0.0), start):
-            found = with_entropy(problem, step)
-            potentials = None if found.dual is None else found.dual()[:2]
-            yield found
-        if potentials is not None and dual.evaluate(*potentials, problem.reg) > -np.inf:
-            yield from _final(dual, _enter(dual, dual.cost(), problem.reg))
-
-
-def with_entropy(problem: Problem, step: Step) -> Step:
-    """What a step for the problem without entropy proves with it."""
-    assert step.plan is not None
-    assert step.dual is not None
-    P, proof = step.plan(), step.dual()
-    assert proof.K is not None
-    bound = entropic_bound(problem, proof.u, proof.v, proof.K)
-    proof = proof._replace(bound=bound)
-    return Step(problem.objective(P), lambda: P, bound, lambda: proof)
 
 
 def _first(dual: SmoothDual, K: Array) -> Step:
