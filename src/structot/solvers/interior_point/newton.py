@@ -55,7 +55,7 @@ def newton_step(program: Program, point: Point) -> tuple[Point | None, float]:
     mu = point.total / point.count
     with np.errstate(all="ignore"):
         try:
-            system = _System(program, point)
+            system = System(program, point)
         except (LinAlgError, RuntimeError):
             return None, 0.0
         guess = system.solve([np.zeros(s.size) for s, _ in point.products])
@@ -84,7 +84,7 @@ def _reach(point: Point, step: Point, boundary: float) -> float:
     return min(1.0, boundary / worst) if worst > 0.0 else 1.0
 
 
-class _System:
+class System:
     """Newton's equations at a point, factorised."""
 
     def __init__(self, program: Program, point: Point) -> None:
