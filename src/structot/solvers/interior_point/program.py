@@ -28,7 +28,7 @@ from structot.submodular.cuts import CutLayer
 Array = np.ndarray
 
 # Knots of a smooth function at first: each this many times the last.
-_RATIO = 8.0
+_RATIO = 64.0
 # New knots explain this share of the difference between g and its chords, and so many of them
 # stand between two old ones.
 _EXPLAINED, _NEW = 0.98, 3
@@ -39,7 +39,7 @@ class Pairs:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        live = np.outer(problem.a > 0, problem.b > 0) & problem.function._allowed()
+        live = (problem.independent > 0) & problem.function._allowed()
         self.row, self.col = np.nonzero(live)
         self.size = self.row.size
         self.number = np.full(problem.shape, -1)

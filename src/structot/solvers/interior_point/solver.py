@@ -47,7 +47,7 @@ _ROUNDS, _CLOSED = 4, 0.9
 _ENDED = 1e-14
 _STEPS = 120
 # After so many steps in a row that went less than this share of their way it is given up.
-_PATIENCE, _SHORT = 10, 0.1
+_PATIENCE, _SHORT = 40, 0.1
 # A path that ends with more than this share of the mass misplaced is begun again with a larger μ.
 _MISSED, _RAISE, _LAST_RAISE = 1e-6, 100.0, 1e8
 # Certificates are made each time that Σ x z + ... has fallen by this factor.
@@ -146,6 +146,7 @@ def _first_plan(pairs: Pairs, raised: float) -> tuple[Array, Array, float]:
     slack = np.maximum(cost - pairs.A.T @ y, 0.0)
     value = float(pairs.marginals @ y + pairs.omega @ pairs.r)
     total = raised * max(abs(value), 1e-3 * float(pairs.r @ np.abs(cost)))
+    total = total if total > 0.0 else problem.total  # nothing costs anything: any path will do
     with np.errstate(divide="ignore", over="ignore"):
         P = np.minimum(pairs.r, total / pairs.size / slack)
     return P, y, total
@@ -189,8 +190,10 @@ def _proofs(problem: Problem, K: Array, P: Array, u: Array) -> Iterator[Dual]:
         yield dual_by_exact_transport(problem, K, size)
         return
     r = problem.independent
-    ratio = np.divide(P, r, out=np.ones(P.shape), where=(r > 0.0) & (P > 0.0))
-    ceiling = K + problem.reg * problem.metric * np.log(ratio)
+    used = (r > 0.0) & (P > 0.0)
+    ceiling = K.copy()
+    omega = problem.reg * np.broadcast_to(problem.metric, K.shape)[used]
+    ceiling[used] += omega * np.log(P[used] / r[used])
     potentials = [c_transform(ceiling, u)]
     with contextlib.suppress(InfeasibleError, RuntimeError):
         potentials.append(emd(ceiling, problem.a, problem.b).potentials)
