@@ -3,8 +3,8 @@
     min_{P in U(a,b)}  f(P) + reg Σ d (P log(P/r) - P + r),      r = a bᵀ / T
 
 Notation. φ(p, q) the dual function of `dual.py`, H its negative Hessian, K in B(F) the worst cost
-at (p, q). Small reg is reached by continuation: a larger reg is solved roughly first, and a few sweeps
-of Sinkhorn's iteration with K fixed carry its multipliers over to the next.
+at (p, q). Small reg is reached by continuation: a larger reg is solved roughly first, and a few
+sweeps of Sinkhorn's iteration with K fixed carry its multipliers over to the next.
 """
 
 from __future__ import annotations
