@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.generate import case
 from problems import clusters
 
 import structot as sot
@@ -204,3 +205,18 @@ def test_other_functions_are_refused():
         sot.solve(
             np.ones((2, 2)), structure=sot.Rank(np.eye(2), np.eye(2)), method="interior_point"
         )
+
+
+def test_where_nothing_costs_anything_any_plan_will_do():
+    M = np.zeros((3, 4))
+    result = sot.solve(M, structure=sot.Groups([0, 0, 1]), method="interior_point")
+    assert result.converged
+    assert result.value == 0.0
+
+
+@pytest.mark.parametrize("seed", [7000819, 7000900])
+def test_rows_may_miss_by_rounding_what_no_column_misses(seed):
+    """Where the totals of both marginals differ in the last digit."""
+    found = case(seed, 3)
+    result = sot.solve(found.M, found.a, found.b, method="interior_point", **found.options())
+    assert result.converged

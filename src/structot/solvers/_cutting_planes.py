@@ -237,7 +237,7 @@ def rounded(problem: Problem, P: Array, K: Array) -> Array:
     HiGHS leaves some 1e-10 of the mass. Spread evenly it would meet pairs that cost 1e12.
     """
     Q, r, c = split_rounding(P, problem.a, problem.b)
-    if r.sum() > 0.0:
+    if r.sum() > 0.0 and c.sum() > 0.0:
         with contextlib.suppress(InfeasibleError, RuntimeError):
             Q += emd(K, r, c * (r.sum() / c.sum())).plan
     return round_plan(Q, problem.a, problem.b, allowed=problem.function.allowed)
