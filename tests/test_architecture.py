@@ -40,7 +40,6 @@ KNOWN = {
     "private: structot.text._splitting imports structot.transport._kernels.c_transform_kernel",
     # files and functions to be split
     "long: structot.solvers._cutting_planes.solve",
-    "long: structot.solvers.entropic.dual",
 }
 
 
