@@ -28,11 +28,11 @@ def wide(n: int, m: int, seed: int = 0) -> tuple[Array, Array, Array]:
 def structures(rows: Array, cols: Array) -> dict[str, sot.structures.Structure]:
     overlapping = [np.flatnonzero(rows < 2), np.flatnonzero(rows > 0)]
     return {
-        "groups": sot.Groups(rows, cols, ThresholdSqrt(1.0)),
-        "own": sot.Groups(rows, None, Sqrt()),
-        "truncation": sot.Modular() + sot.Groups(rows, cols, Truncation(3.0)),
+        "groups": sot.Groups(rows, cols, ThresholdSqrt(1.0), units="cost"),
+        "own": sot.Groups(rows, None, Sqrt(), units="cost"),
+        "truncation": sot.Modular() + sot.Groups(rows, cols, Truncation(3.0), units="cost"),
         "coverage": sot.Modular() + sot.Coverage(rows, cols, weights=0.5),
-        "custom": sot.Groups(rows, cols, np.log1p),
+        "custom": sot.Groups(rows, cols, np.log1p, units="cost"),
         "chain": sot.Modular() + sot.ChainCut(0.1),
         "graph": sot.Modular() + sot.GraphCut([(0, 1), (1, 2), (0, 3)], [(0, 2)], weight=0.3),
         "layers": sot.Groups(rows, cols) + sot.Groups(overlapping, None) + sot.ChainCut(0.1),
