@@ -16,7 +16,7 @@ def data():
 
 def structures(data, dials):
     labels = data.source_labels, data.target_labels
-    return [sot.Groups(*labels, sot.concave.Discount(d), units="cost") for d in dials]
+    return [sot.Groups(*labels, sot.concave.Discount(d)) for d in dials]
 
 
 def test_a_path_over_structures_agrees_with_single_solves(data):
