@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from problems import moved
 from transport_reference import alternate_reference
 
-from structot.transport import SinkhornStatus, _kernels, emd, marginal_error, sinkhorn
+from structot.transport import SinkhornStatus, emd, marginal_error, sinkhorn
+from structot.transport import kernels as _kernels
 
 
 def random_problem(seed, n, m, total=1.0):

@@ -174,6 +174,8 @@ def _certified(program: Program, point: Point) -> tuple[Step, Array]:
     """A plan and what is proved; the plan once more, for the choice of knots."""
     problem = program.pairs.problem
     K = program.worst_cost(point.k)
+    if not (K > -np.inf).all():  # costs so far apart that the first point over- or underflows
+        raise FloatingPointError("no point on the central path")
     plan = program.pairs.plan(point.x)
     P = rounded(problem, plan, K)
     u = np.where(problem.a > 0, point.y[: problem.shape[0]], -np.inf)
