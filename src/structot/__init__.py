@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from structot.result import Result as Result
     from structot.result import Status as Status
     from structot.result import Trace as Trace
+    from structot.solvers.batch.solver import solve_batch as solve_batch
     from structot.solvers.solve import ConvergenceWarning as ConvergenceWarning
     from structot.solvers.solve import solve as solve
     from structot.solvers.solve import solve_sample as solve_sample
@@ -85,6 +86,7 @@ _HOME = {
     "reverse_validation": "adaptation",
     "set_num_threads": "_parallel",
     "solve": "solvers.solve",
+    "solve_batch": "solvers.batch.solver",
     "solve_sample": "solvers.solve",
 }
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from structot.concave._kernels import block_secant
+from structot.concave._kernels import block_secant, secant
 
 _BINS = 256  # of _fill_bins; 49 of the 52 bits of a mantissa leave eight bins per octave
 _BIN_SHIFT = 49
 _WORTH_PLACING = 0.25  # share of elements in settled bins that makes up for placing all by bins
 _ROUNDING = 1e-12  # bound for the error of a sum, relative to the sum of its absolute terms
+_FEW = 32  # elements of a block that are sorted faster than bins are filled
 _INSERTION_MOVES = 6  # moves per element before insertion sort gives way to merging
 
 # For steps that take many arrays: with blocks of a few elements, to pass these on is the main work.
@@ -132,29 +133,33 @@ def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, coun
     total, weight, end = stack
     for b in range(first, last):
         s, size = start[b], start[b + 1] - start[b]
-        sequence = order[s : s + size]
-        point = V[s : s + size]
-        weights = w[s : s + size]
-        count[b], parts = _arrange(
-            b, point, weights, rho, floor, totals[b], table, sequence, count[b], room, bins, stack
-        )
-        cumulative = 0.0
-        top = 0
-        low = 0
-        for part in range(parts):
-            high = ends[part]
-            if bins.settled[part]:
-                top = _append(bins.net[part], bins.mass[part], high, top, stack)
-                cumulative += bins.mass[part]
-            else:
-                sort_descending(point, sequence[low:high], spare[low:high])
-                for k in range(low, high):
-                    e = sequence[k]
-                    h = weights[e]
-                    slope = block_secant(kind, offset, params, outer, inner, b, cumulative, h)
-                    cumulative += h
-                    top = _append(h * point[e] - slope * h / rho, h, k + 1, top, stack)
-            low = high
+        if size <= _FEW:
+            count[b], top = _pool_few(b, s, size, w, V, rho, floor, totals[b], table, order, stack)
+        else:
+            sequence = order[s : s + size]
+            point = V[s : s + size]
+            weights = w[s : s + size]
+            known = count[b]
+            count[b], parts = _arrange(
+                b, point, weights, rho, floor, totals[b], table, sequence, known, room, bins, stack
+            )
+            cumulative = 0.0
+            top = 0
+            low = 0
+            for part in range(parts):
+                high = ends[part]
+                if bins.settled[part]:
+                    top = _append(bins.net[part], bins.mass[part], high, top, stack)
+                    cumulative += bins.mass[part]
+                else:
+                    sort_descending(point, sequence[low:high], spare[low:high])
+                    for k in range(low, high):
+                        e = sequence[k]
+                        h = weights[e]
+                        slope = block_secant(kind, offset, params, outer, inner, b, cumulative, h)
+                        cumulative += h
+                        top = _append(h * point[e] - slope * h / rho, h, k + 1, top, stack)
+                low = high
         for k in range(size):
             X[s + k] = floor
         position = 0
@@ -164,14 +169,45 @@ def prox_blocks(first, last, start, w, V, rho, floor, totals, table, order, coun
             if level <= floor:
                 break
             for k in range(position, end[t]):
-                X[s + sequence[k]] = level
+                X[s + order[s + k]] = level
             position = end[t]
             pool[s + found] = position
             found += 1
         pools[b] = found
 
 
-@njit(cache=True, nogil=True)
+@_inlined
+def _pool_few(b, s, size, w, V, rho, floor, total, table, order, stack):
+    """Sort the elements of a short block that may end above the floor, and pool them.
+
+    Returns how many elements and pools. To sort them anew takes less time than views of arrays.
+    """
+    kind, offset, params, outer, inner = table
+    own, scale = params[offset[b] : offset[b + 1]], outer[b] * inner[b]
+    lowest = 0.0
+    if floor > -np.inf:
+        lowest = scale * secant(kind[b], own, inner[b] * total, 0.0) / rho
+    length = 0
+    for e in range(size):
+        if V[s + e] - floor > lowest:
+            k = s + length
+            while k > s and V[s + order[k - 1]] < V[s + e]:
+                order[k] = order[k - 1]
+                k -= 1
+            order[k] = e
+            length += 1
+    cumulative = 0.0
+    top = 0
+    for k in range(length):
+        e = s + order[s + k]
+        h = w[e]
+        slope = scale * secant(kind[b], own, inner[b] * cumulative, inner[b] * h)
+        cumulative += h
+        top = _append(h * V[e] - slope * h / rho, h, k + 1, top, stack)
+    return length, top
+
+
+@_inlined
 def _append(gain, mass, stop, top, stack):
     """Put an element that ends at ``stop`` on the stack of ``top`` pools; returns its height."""
     total, weight, end = stack

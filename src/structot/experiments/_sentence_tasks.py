@@ -18,8 +18,8 @@ import numpy as np
 from structot.concave import ThresholdSqrt
 from structot.datasets.sick import Sick, glove, sick
 from structot.groups import ngrams
+from structot.solvers.batch.plans import exact
 from structot.text import Parsed, WordMover
-from structot.text._plans import exact
 
 Array = np.ndarray
 
