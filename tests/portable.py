@@ -27,7 +27,6 @@ TESTS = (
     "tests/submodular",
     "tests/transport",
     "tests/adaptation/test_structured_transport.py",
-    "tests/text/test_pair_kernels.py",
     "tests/text/test_word_mover.py",
     "tests/fuzz",
     "tests/test_certificate.py",

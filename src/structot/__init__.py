@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from structot.result import Result as Result
     from structot.result import Status as Status
     from structot.result import Trace as Trace
+    from structot.solvers.batch.solver import solve_batch as solve_batch
     from structot.solvers.path import Path as Path
     from structot.solvers.path import solve_path as solve_path
     from structot.solvers.solve import ConvergenceWarning as ConvergenceWarning
@@ -88,6 +89,7 @@ _HOME = {
     "reverse_validation": "adaptation",
     "set_num_threads": "_parallel",
     "solve": "solvers.solve",
+    "solve_batch": "solvers.batch.solver",
     "solve_path": "solvers.path",
     "solve_sample": "solvers.solve",
 }

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from structot.text import WordMover, batch
+from structot.solvers.batch import workers
+from structot.text import WordMover, pairs
 
 WORDS = [f"w{k}" for k in range(50)]
 
@@ -27,16 +28,15 @@ def test_joblib_gives_the_bits_of_one_process(mover, monkeypatch):
     joblib = pytest.importorskip("joblib")
     X = corpus(18)
     alone = mover.pairwise(X, X[:9])
-    monkeypatch.setattr(batch, "_CHUNK", 40)
+    monkeypatch.setattr(pairs, "_CHUNK", 40)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert (mover.pairwise(X, X[:9]) == alone).all()
     with joblib.parallel_config(backend="threading"):
         assert (mover.pairwise(X, X[:9], n_jobs=2) == alone).all()
 
 
-def test_a_python_function_goes_to_workers_too(mover, monkeypatch):
+def test_a_python_function_goes_to_workers_too(mover):
     joblib = pytest.importorskip("joblib")
-    monkeypatch.setattr("structot.text.word_mover._SLOW_CHUNK", 3)
     slow = WordMover(mover.vectors, concave=lambda x: np.log1p(x))
     X = ["w1 w2", "w3", "w4 w1", "w5"]
     alone = slow.pairwise(X)
@@ -49,13 +49,13 @@ def test_one_job_is_one_thread(mover, monkeypatch):
     every = mover.pairwise(X)
     mover._self_terms.clear()
     threads = set()
-    real = batch._kernels.solve_pairs
+    real = pairs._kernels.solve_pairs
 
     def seen(*arguments):
         threads.add(threading.get_ident())
         return real(*arguments)
 
-    monkeypatch.setattr(batch._kernels, "solve_pairs", seen)
+    monkeypatch.setattr(pairs._kernels, "solve_pairs", seen)
     assert (mover.pairwise(X, n_jobs=1) == every).all()
     assert threads == {threading.get_ident()}
 
@@ -80,15 +80,15 @@ def test_progress_on_a_terminal_counts_the_pairs(mover, monkeypatch):
 
 def test_workers_report_one_chunk_after_the_other(mover, monkeypatch):
     joblib = pytest.importorskip("joblib")
-    monkeypatch.setattr(batch, "_CHUNK", 20)
+    monkeypatch.setattr(pairs, "_CHUNK", 20)
     X, steps = corpus(12), []
 
     @contextmanager
-    def counting(wanted, total):
+    def counting(wanted, total, noun):
         yield steps.append
 
     alone = mover.pairwise(X)
-    monkeypatch.setattr(batch, "_bar", counting)
+    monkeypatch.setattr(workers, "_bar", counting)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert (mover.pairwise(X, progress=True) == alone).all()
     assert sum(steps) == 78
@@ -106,7 +106,7 @@ def test_workers_need_joblib(mover, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    monkeypatch.setattr(batch, "_CHUNK", 4)
+    monkeypatch.setattr(pairs, "_CHUNK", 4)
     X = corpus(4)
     assert mover.pairwise(X, n_jobs=1).shape == (4, 4)
     with pytest.raises(ImportError, match=r"structot\[text\]"):
@@ -114,11 +114,10 @@ def test_workers_need_joblib(mover, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_that_loses_a_worker_completes_the_matrix(mover, monkeypatch, tmp_path):
+def test_a_cluster_that_loses_a_worker_completes_the_matrix(mover, tmp_path):
     """The first worker that evaluates g dies in the middle of its chunk; another one repeats it."""
     joblib = pytest.importorskip("joblib")
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("structot.text.word_mover._SLOW_CHUNK", 2)
     here, died = os.getpid(), tmp_path / "died"
 
     def g(x):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 import structot as sot
-from structot.text import Parsed, WordMover, batch
+from structot.text import Parsed, WordMover
+from structot.text import pairs as many_pairs
 from structot.text.vectors import Vocabulary, inverse_frequencies
 
 WORDS = [
@@ -305,7 +306,7 @@ def test_a_missed_gap_warns_and_the_best_is_returned(monkeypatch):
     s, t = "the old dog chases a cat quickly", "a boy sees the red house not"
     mover = WordMover(VECTORS, concave=sot.concave.Sqrt(), debias=False)
     expected = mover.distance(s, t, tol=1e-6)
-    monkeypatch.setattr(batch, "MAX_ITER", 20)
+    monkeypatch.setattr(many_pairs, "MAX_ITER", 20)
     with pytest.warns(sot.ConvergenceWarning, match="1 of 1 pairs missed the gap 1e-14"):
         value = mover.distance(s, t, tol=1e-14)
     assert expected <= value * (1 + 1e-6)

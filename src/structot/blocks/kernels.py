@@ -13,11 +13,12 @@ import numpy as np
 from numba import njit
 
 from structot.blocks.sorting import sort_descending
-from structot.concave.kernels import block_secant
+from structot.concave.kernels import block_secant, secant
 
 _BINS = 256  # of _fill_bins; 49 of the 52 bits of a mantissa leave eight bins per octave
 _BIN_SHIFT = 49
 _WORTH_PLACING = 0.25  # share of elements in settled bins that makes up for placing all by bins
+_FEW = 32  # elements of a block that are sorted faster than bins are filled
 _ROUNDING = 1e-12  # bound for the error of a sum, relative to the sum of its absolute terms
 
 # For steps that take many arrays: with blocks of a few elements, to pass these on is the main work.
@@ -43,8 +44,7 @@ def prox_blocks(first, last, edges, V, rho, floor, totals, table, pools):
     order of the last call, the seed of this one; on exit X and its pools. X may be V itself.
     """
     start, w = edges.start, edges.w
-    X, order, n_active, end_of_pool, n_pools = pools
-    kind, offset, params, outer, inner = table
+    order, n_active, n_pools = pools.order, pools.n_active, pools.n_pools
     longest = 0
     for b in range(first, last):
         longest = max(longest, start[b + 1] - start[b])
@@ -56,62 +56,96 @@ def prox_blocks(first, last, edges, V, rho, floor, totals, table, pools):
     stack = np.empty(longest), np.empty(longest), np.empty(longest, np.int64)
     for b in range(first, last):
         s, size = start[b], start[b + 1] - start[b]
-        sequence = order[s : s + size]
-        point = V[s : s + size]
-        weights = w[s : s + size]
-        n_active[b], parts = _arrange(
-            b,
-            point,
-            weights,
-            rho,
-            floor,
-            totals[b],
-            table,
-            sequence,
-            n_active[b],
-            room,
-            bins,
-            stack,
-        )
-        cumulative = 0.0
-        top = 0
-        low = 0
-        for part in range(parts):
-            high = ends[part]
-            if bins.settled[part]:
-                top = _append(bins.net[part], bins.mass[part], high, top, stack)
-                cumulative += bins.mass[part]
-            else:
-                sort_descending(point, sequence[low:high], spare[low:high])
-                for k in range(low, high):
-                    e = sequence[k]
-                    h = weights[e]
-                    slope = block_secant(kind, offset, params, outer, inner, b, cumulative, h)
-                    cumulative += h
-                    top = _append(h * point[e] - slope * h / rho, h, k + 1, top, stack)
-            low = high
-        ends_of_pools = end_of_pool[s : s + size]
-        n_pools[b] = _write(floor, top, stack, sequence, X[s : s + size], ends_of_pools)
+        if size <= _FEW:
+            n_active[b], top = _pool_few(
+                b, s, size, w, V, rho, floor, totals[b], table, order, stack
+            )
+        else:
+            own = V[s : s + size], w[s : s + size], totals[b], order[s : s + size], n_active[b]
+            n_active[b], top = _pool_many(b, own, rho, floor, table, room, bins, stack)
+        n_pools[b] = _write(s, size, floor, top, stack, pools)
 
 
-@njit(cache=True, nogil=True)
-def _write(floor, top, stack, sequence, X, ends_of_pools):
+@_inlined
+def _pool_few(b, s, size, w, V, rho, floor, total, table, order, stack):
+    """Sort the elements of a short block that may end above the floor, and pool them.
+
+    Returns how many elements and pools. To sort them anew takes less time than views of arrays.
+    """
+    kind, offset, params, outer, inner = table
+    own, scale = params[offset[b] : offset[b + 1]], outer[b] * inner[b]
+    lowest = 0.0
+    if floor > -np.inf:
+        lowest = scale * secant(kind[b], own, inner[b] * total, 0.0) / rho
+    length = 0
+    for e in range(size):
+        if V[s + e] - floor > lowest:
+            k = s + length
+            while k > s and V[s + order[k - 1]] < V[s + e]:
+                order[k] = order[k - 1]
+                k -= 1
+            order[k] = e
+            length += 1
+    cumulative = 0.0
+    top = 0
+    for k in range(length):
+        e = s + order[s + k]
+        h = w[e]
+        slope = scale * secant(kind[b], own, inner[b] * cumulative, inner[b] * h)
+        cumulative += h
+        top = _append(h * V[e] - slope * h / rho, h, k + 1, top, stack)
+    return length, top
+
+
+@_inlined
+def _pool_many(b, own, rho, floor, table, room, bins, stack):
+    """The same for a long block, whose order is known from the last call, with the help of bins."""
+    kind, offset, params, outer, inner = table
+    point, weights, _, sequence, _ = own
+    length, parts = _arrange(b, own, rho, floor, table, room, bins, stack)
+    spare, ends = room[2], bins.size
+    cumulative = 0.0
+    top = 0
+    low = 0
+    for part in range(parts):
+        high = ends[part]
+        if bins.settled[part]:
+            top = _append(bins.net[part], bins.mass[part], high, top, stack)
+            cumulative += bins.mass[part]
+        else:
+            sort_descending(point, sequence[low:high], spare[low:high])
+            for k in range(low, high):
+                e = sequence[k]
+                h = weights[e]
+                slope = block_secant(kind, offset, params, outer, inner, b, cumulative, h)
+                cumulative += h
+                top = _append(h * point[e] - slope * h / rho, h, k + 1, top, stack)
+        low = high
+    return length, top
+
+
+@_inlined
+def _write(s, size, floor, top, stack, pools):
     """X from the stack of pools, cut at the floor; returns how many pools lie above it."""
+    X, order, end_of_pool = pools.X, pools.order, pools.end
     total, weight, end = stack
-    X[:] = floor
+    for k in range(s, s + size):
+        X[k] = floor
     position = 0
+    found = 0
     for t in range(top):
         level = total[t] / weight[t]
         if level <= floor:
-            return t
+            break
         for k in range(position, end[t]):
-            X[sequence[k]] = level
+            X[s + order[s + k]] = level
         position = end[t]
-        ends_of_pools[t] = position
-    return top
+        end_of_pool[s + found] = position
+        found += 1
+    return found
 
 
-@njit(cache=True, nogil=True)
+@_inlined
 def _append(gain, mass, stop, top, stack):
     """Put an element that ends at ``stop`` on the stack of ``top`` pools; returns its height."""
     total, weight, end = stack
@@ -128,13 +162,14 @@ def _append(gain, mass, stop, top, stack):
 
 
 @_inlined
-def _arrange(b, point, weights, rho, floor, total, table, sequence, known, room, bins, stack):
+def _arrange(b, own, rho, floor, table, room, bins, stack):
     """Collect in ``sequence`` the elements that may end above the floor, in parts that fall.
 
     Returns how many elements and parts. Part k ends at ``bins.size[k]`` now; it is still to be
     sorted unless it is settled. There is only one part where bins save too little.
     """
     kind, offset, params, outer, inner = table
+    point, weights, total, sequence, known = own
     size = point.size
     height, seen, spare = room[0][:size], room[1][:size], room[2]
     if floor > -np.inf:

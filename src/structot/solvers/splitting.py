@@ -47,12 +47,12 @@ Array = np.ndarray
 
 # Restart when the residual fell below the first share of its value at the anchor, or below the
 # second and has begun to rise, or after this share of all iterations.
-_ENOUGH, _SOME, _LONG = 0.2, 0.8, 0.2
+ENOUGH, SOME, LONG = 0.2, 0.8, 0.2
 # Largest change of ρ at restart t: 1 + this · decay^t. The product of all changes stays finite,
 # so that in the end the method is one fixed nonexpansive map.
-_CHANGE, _DECAY = 4.0, 0.93
+CHANGE, DECAY = 4.0, 0.93
 # Iterations between certificates, and later the inverse share of all iterations between them.
-_OFTEN = 10
+OFTEN = 10
 # The first certificate with exact transport, the last resort, and how much later the next is.
 _FIRST_EXACT, _EXACT_FACTOR = 100, 1.3
 # A residual this small relative to the point is rounding error. So is an answer that has not
@@ -120,7 +120,7 @@ class Splitting(Solver):
             settled = residual <= _ROUNDING * size
             copies.refine(residual / size if size > 0 else 0.0)
             if k == certify_at or settled:
-                certify_at = k + max(_OFTEN, k // _OFTEN)
+                certify_at = k + max(OFTEN, k // OFTEN)
                 exact = settled or k >= exact_at
                 exact_at = math.ceil(_EXACT_FACTOR * k) if exact else exact_at
                 step = copies.certificate(V, Z, x, S - z, exact=exact)
@@ -157,9 +157,9 @@ class _Anchor:
             self.first, self.z = residual, z
         rising, self.last = residual > self.last, residual
         return self.steps > 0 and (
-            residual <= _ENOUGH * self.first
-            or (residual <= _SOME * self.first and rising)
-            or self.steps >= _LONG * k + _OFTEN
+            residual <= ENOUGH * self.first
+            or (residual <= SOME * self.first and rising)
+            or self.steps >= LONG * k + OFTEN
         )
 
     def pull(self, S: Array) -> Array:
@@ -266,7 +266,7 @@ class _Copies:
         if min(*primal, *dual) == 0.0:
             return moved
         step, size, way = (q / p for p, q in zip(primal, dual, strict=True))
-        largest = 1.0 + _CHANGE * _DECAY**anchor.moves
+        largest = 1.0 + CHANGE * DECAY**anchor.moves
         factor = min(max(math.sqrt(way * math.sqrt(step * size)), 1.0 / largest), largest)
         self.rho *= factor
         return z_next + y_next / factor

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structot.concave.base import LINEAR
 from structot.result import Result
-from structot.solvers.solve import solve
-from structot.structures import Coverage, Groups, Modular
-from structot.text.batch import Sentence
+from structot.text.sentence import Sentence
+from structot.text.sentence_cost import SentenceCost
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from structot.text.word_mover import WordMover
 
 Array = np.ndarray
 
@@ -174,7 +170,7 @@ def draw_alignment(
     ax.figure.colorbar(lines, ax=ax, label="distance of the words", shrink=0.8)
 
 
-def explain(mover: WordMover, s: Any, t: Any, tol: float = 1e-4) -> Explanation:
+def explain(mover: SentenceCost, s: Any, t: Any, tol: float = 1e-4) -> Explanation:
     """Solve one pair with `structot.solve` and divide its value among words and phrases.
 
     Examples
@@ -189,13 +185,12 @@ def explain(mover: WordMover, s: Any, t: Any, tol: float = 1e-4) -> Explanation:
     mover.report_unknown()
     if source is None or target is None:
         raise ValueError(f"there is nothing to explain: {s!r} or {t!r} has no known word.")
-    result, M = solve_sentences(mover, source, target, tol)
+    result, M = mover.solve(source, target, tol), mover.cost(source, target)
     P = result.plan
     own = mover.self_terms([source, target], tol)
-    model = mover.model
     phrases: list[PhrasePair] = []
-    if model.kind == LINEAR:
-        shares = model.unit * P * M
+    if mover.is_plain:
+        shares = mover.model.unit * P * M
     else:
         shares, phrases = _divide(mover, source, target, P, M)
     return Explanation(
@@ -210,58 +205,12 @@ def explain(mover: WordMover, s: Any, t: Any, tol: float = 1e-4) -> Explanation:
     )
 
 
-def solve_sentences(mover: WordMover, s: Sentence, t: Sentence, tol: float) -> tuple[Result, Array]:
-    """The answer of `structot.solve` for two prepared sentences, and the cost."""
-    M = mover.cost(s, t)
-    if mover.is_plain:
-        return _scaled(solve(M, s.weights, t.weights, tol=tol), mover.model.unit), M
-    if mover.concave is None:
-        structure = Modular() + Coverage(s.phrases, t.phrases, price(mover, s, t))
-        return solve(M, s.weights, t.weights, structure=structure, tol=tol), M
-    return solve_concave(M, s, t, mover.concave, mover.unit, tol), M
-
-
-def solve_concave(M: Array, s: Sentence, t: Sentence, g: Any, unit: float, tol: float) -> Result:
-    """min Σ_kl unit · f_kl(P) with f_kl from g and M / unit."""
-    if not M.any():
-        return solve(M, s.weights, t.weights, tol=tol)
-    structure = Groups(s.phrases, t.phrases, g, equal_coverage=True, units="cost")
-    return _scaled(solve(M / unit, s.weights, t.weights, structure=structure, tol=tol), unit)
-
-
-def price(mover: WordMover, s: Sentence, t: Sentence) -> float:
-    """β/n² in units of the cost, n² the mean number of blocks that hold a pair of words."""
-    members = [sum(len(phrase) for phrase in sentence.phrases) for sentence in (s, t)]
-    copies = members[0] / len(s.words) * members[1] / len(t.words)
-    return mover.charge * mover.unit / copies
-
-
-def _scaled(result: Result, unit: float) -> Result:
-    """The same answer with costs in another unit."""
-    if unit == 1.0:
-        return result
-    u, v = result.potentials
-    trace = replace(
-        result.trace, value=unit * result.trace.value, lower_bound=unit * result.trace.lower_bound
-    )
-    return replace(
-        result,
-        value=unit * result.value,
-        value_structured=unit * result.value_structured,
-        value_linear=unit * result.value_linear,
-        lower_bound=unit * result.lower_bound,
-        potentials=(unit * u, unit * v),
-        worst_cost=unit * result.worst_cost,
-        trace=trace,
-    )
-
-
 def _divide(
-    mover: WordMover, s: Sentence, t: Sentence, P: Array, M: Array
+    mover: SentenceCost, s: Sentence, t: Sentence, P: Array, M: Array
 ) -> tuple[Array, list[PhrasePair]]:
     """What every pair of words pays, and every pair of phrases."""
     fixed = mover.concave is None
-    count = np.outer(_coverage(s), _coverage(t))
+    count = np.outer(s.coverage, t.coverage)
     shares = P * M if fixed else np.zeros(P.shape)
     found = []
     for U in s.phrases:
@@ -271,7 +220,7 @@ def _divide(
             if not mass.any():
                 continue
             if fixed:
-                pays, basis = price(mover, s, t) * float(mass.max()), mass
+                pays, basis = mover.price(s, t) * float(mass.max()), mass
             else:
                 w = M[block] / count[block] / mover.unit
                 pays, basis = (
@@ -283,11 +232,6 @@ def _divide(
             names = (tuple(s.words[i] for i in U), tuple(t.words[j] for j in V))
             found.append(PhrasePair(*names, float(mass.sum()), pays))
     return shares, found
-
-
-def _coverage(sentence: Sentence) -> Array:
-    """In how many phrases each word is."""
-    return np.bincount(np.concatenate(sentence.phrases), minlength=len(sentence.words))
 
 
 def _extension(g: Any, w: Array, x: Array) -> float:

@@ -8,18 +8,17 @@ each word goes where K is least, <P, K> >= Σ a_i min_j K_ij, improved by c-tran
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from structot._checks import count
 from structot.concave.base import CUSTOM
-from structot.text import batch
-from structot.text.book import Book
+from structot.text import pairs as _pairs
+from structot.text.distinct import DistinctSentences
+from structot.text.sentence import pack
+from structot.text.sentence_cost import SentenceCost
 from structot.text.vectors import listed
-
-if TYPE_CHECKING:
-    from structot.text.word_mover import WordMover
 
 Array = np.ndarray
 
@@ -35,7 +34,7 @@ class Neighbors(NamedTuple):
 
 
 def nearest(
-    mover: WordMover, query: Any, corpus: Sequence[Any], k: int = 10, tol: float = 1e-3
+    mover: SentenceCost, query: Any, corpus: Sequence[Any], k: int = 10, tol: float = 1e-3
 ) -> Neighbors:
     """The k sentences of ``corpus`` with the least distance from ``query``, nearest first.
 
@@ -46,7 +45,7 @@ def nearest(
     Parameters
     ----------
     mover
-        The distance.
+        The distance, e.g. a `WordMover`.
     query, corpus
         A sentence, and the sentences to search.
     k
@@ -62,14 +61,14 @@ def nearest(
     [2, 1]
     """
     k = count("k", k)
-    book = Book(mover, [query, *listed("corpus", corpus)])
-    if book.place[0] < 0:
+    distinct = DistinctSentences(mover, [query, *listed("corpus", corpus)])
+    if distinct.place[0] < 0:
         raise ValueError(f"query {query!r} has no known word; there is nothing to compare.")
-    candidates = np.flatnonzero(book.place[1:] >= 0)
+    candidates = np.flatnonzero(distinct.place[1:] >= 0)
     k = min(k, candidates.size)
     if k == 0:
         return Neighbors(np.empty(0, int), np.empty(0), 0)
-    search = _Search(book, candidates, k, tol)
+    search = _Search(distinct, candidates, k, tol)
     if mover.concave is None or mover.is_plain:
         search.bound = search.centroid_bounds()
         search.solve(np.argsort(search.bound, kind="stable")[:k])  # a first k-th distance
@@ -86,18 +85,18 @@ def nearest(
 class _Search:
     """Candidates with their bounds, and the distances of those that were solved."""
 
-    def __init__(self, book: Book, candidates: Array, k: int, tol: float) -> None:
-        self.book, self.k, self.tol = book, k, tol
-        self.numbers = 1 + candidates  # in the book, where the query is number 0
-        self.places = book.place[self.numbers]
+    def __init__(self, distinct: DistinctSentences, candidates: Array, k: int, tol: float) -> None:
+        self.distinct, self.k, self.tol = distinct, k, tol
+        self.numbers = 1 + candidates  # in the list, where the query is number 0
+        self.places = distinct.place[self.numbers]
         self.bound = np.full(candidates.size, -np.inf)
         self.distance = np.full(candidates.size, np.inf)
         self.n_solved = 0
-        half = 0.5 * book.mover.self_terms(book.sentences, tol)
-        self.own = half[book.place[0]] + half[self.places]
-        self.corpus, self.vectors = batch.pack(book.sentences, book.mover.rows)
-        model = book.mover.model
-        self.slope = model.unit if book.mover.is_plain else 1.0
+        half = 0.5 * distinct.mover.self_terms(distinct.sentences, tol)
+        self.own = half[distinct.place[0]] + half[self.places]
+        self.corpus, self.vectors = pack(distinct.sentences, distinct.mover.rows)
+        model = distinct.mover.model
+        self.slope = model.unit if distinct.mover.is_plain else 1.0
         # Weights have sum 1, so that centroids may be taken around any origin.
         self.vectors_around = self.vectors - self.vectors.mean(axis=0)
         self.size = self.slope * np.abs(self.vectors_around).max() + model.price
@@ -112,7 +111,7 @@ class _Search:
     def solve(self, chosen: Array) -> None:
         """Fill in the distances of some candidates."""
         pairs = np.stack([np.zeros_like(chosen), self.numbers[chosen]], axis=1)
-        self.distance[chosen] = self.book.distances(pairs, None, self.tol)
+        self.distance[chosen] = self.distinct.distances(pairs, None, self.tol)
         self.n_solved += len(chosen)
 
     def centroid_bounds(self) -> Array:
@@ -121,18 +120,18 @@ class _Search:
         centers = np.stack(
             [
                 sentence.weights @ self.vectors_around[word[offset[s] : offset[s + 1]]]
-                for s, sentence in enumerate(self.book.sentences)
+                for s, sentence in enumerate(self.distinct.sentences)
             ]
         )
-        apart = np.linalg.norm(centers[self.places] - centers[self.book.place[0]], axis=1)
+        apart = np.linalg.norm(centers[self.places] - centers[self.distinct.place[0]], axis=1)
         return self.slope * apart - self.own
 
     def relaxed_bounds(self, chosen: Array) -> Array:
         """Relaxed transport, less the self terms."""
-        model = self.book.mover.model
+        model = self.distinct.mover.model
         if model.kind == CUSTOM:
             return np.full(chosen.size, -np.inf)
         places = self.places[chosen]
-        pairs = np.stack([np.full_like(places, self.book.place[0]), places], axis=1)
-        relaxed = batch.lower_bounds(self.corpus, self.vectors, pairs, model)
+        pairs = np.stack([np.full_like(places, self.distinct.place[0]), places], axis=1)
+        relaxed = _pairs.lower_bounds(self.corpus, self.vectors, pairs, model)
         return self.slope * relaxed - self.own[chosen]

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from structot.text._splitting import CONVERGED
-from structot.text.batch import Answers, Sentence
+from structot.solvers.batch.proofs import CONVERGED
+from structot.solvers.solve import ConvergenceWarning
+from structot.text.pairs import Answers
 from structot.text.phrases import Parsed
-
-if TYPE_CHECKING:
-    from structot.text.word_mover import WordMover
+from structot.text.sentence import Sentence
+from structot.text.sentence_cost import SentenceCost
 
 Array = np.ndarray
 
 
-class Book:
+class DistinctSentences:
     """The different sentences behind a list of them, each prepared once."""
 
-    def __init__(self, mover: WordMover, sentences: Sequence[Any]) -> None:
+    def __init__(self, mover: SentenceCost, sentences: Sequence[Any]) -> None:
         self.mover = mover
         prepared: dict[Any, Sentence | None] = {}
         number: dict[bytes, int] = {}
@@ -80,8 +80,6 @@ class Book:
 def _warn(found: Answers, tol: float) -> None:
     missed = np.flatnonzero(found.code != CONVERGED)
     if missed.size:
-        from structot.solvers.solve import ConvergenceWarning
-
         warnings.warn(
             f"{missed.size} of {found.value.size} pairs missed the gap {tol:g}; the largest gap is "
             f"{found.gap[missed].max():.1e}. Their best certified values are returned.",
