@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import coo_array, csc_array
 from scipy.sparse.linalg import splu
 
-from structot.solvers.interior_point.program import Program
+from structot.solvers.interior_point.chords.program import Program
 
 Array = np.ndarray
 

@@ -11,8 +11,8 @@ import structot as sot
 from structot.certificate import verify
 from structot.concave import Sqrt, ThresholdSqrt, Truncation
 from structot.problem import Problem
-from structot.solvers.interior_point.newton import Point, System
-from structot.solvers.interior_point.program import Pairs, Program, first_knots, refined
+from structot.solvers.interior_point.chords.newton import Point, System
+from structot.solvers.interior_point.chords.program import Pairs, Program, first_knots, refined
 
 Array = np.ndarray
 

@@ -1,0 +1,1 @@
+"""Blocks and cuts below the chords of their concave functions."""
