@@ -21,7 +21,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array, vstack
+from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from structot._deadline import call_foreign, check_time, time_left
 from structot.blocks.function import Blocks
@@ -155,14 +155,7 @@ class _Program:
         n, m = problem.shape
         edges, cuts = self.row.size, self.part.size
         unit = value if value > 0 else 1.0
-        # In units of what a pair can carry: all of its points, or what it may cost at most.
-        typical = np.abs(C)
-        if cuts:
-            typical = typical + np.asarray(abs(rows).max(axis=0).todense()).ravel()
-        scale = np.minimum(problem.a[self.row], problem.b[self.col])
-        if way.limited:
-            with np.errstate(over="ignore", divide="ignore"):  # what costs nothing has no limit
-                scale = np.minimum(scale, unit / typical)
+        scale = self._scale(rows, C, unit, way.limited)
         ends = np.concatenate([self.row, n + self.col])
         weights = np.concatenate([problem.a, problem.b])
         # The equation of the heaviest target follows from the others; rounding must not differ.
@@ -175,22 +168,12 @@ class _Program:
         places = number[ends[kept]], np.tile(np.arange(edges), 2)[kept]
         sums = coo_array((entries, places), shape=(used.size, edges + self.parts))
         levels = coo_array((-np.ones(cuts), (np.arange(cuts), self.part)), shape=(cuts, self.parts))
-        scaled = rows.multiply(scale / unit).tocoo()
-        above = coo_array(
-            (
-                np.concatenate([scaled.data, levels.data]),
-                (
-                    np.concatenate([scaled.row, levels.row]),
-                    np.concatenate([scaled.col, edges + levels.col]),
-                ),
-            ),
-            shape=(cuts, edges + self.parts),
-        )
+        above = hstack([rows.multiply(scale / unit), levels], format="csr")
         left = time_left()
         answer = call_foreign(
             linprog,
             np.concatenate([C * scale / unit, np.ones(self.parts)]),
-            A_ub=above.tocsr(),
+            A_ub=above,
             b_ub=np.zeros(cuts),
             A_eq=sums.tocsr(),
             b_eq=np.ones(used.size),
@@ -210,6 +193,17 @@ class _Program:
         self._forget(share)
         u = np.where(problem.a > 0, potentials[:n], -np.inf)
         return plan, K, u
+
+    def _scale(self, rows: csr_array, C: Array, unit: float, limited: bool) -> Array:
+        """What a pair can carry, the unit of its mass: all of its points, or what it may cost."""
+        scale = np.minimum(self.problem.a[self.row], self.problem.b[self.col])
+        if not limited:
+            return scale
+        typical = np.abs(C)
+        if rows.shape[0]:
+            typical = typical + np.asarray(abs(rows).max(axis=0).todense()).ravel()
+        with np.errstate(over="ignore", divide="ignore"):  # what costs nothing has no limit
+            return np.minimum(scale, unit / typical)
 
     def _worst_cost(self, share: Array) -> Array:
         """C + Σ λ K on all pairs, λ brought to the sum 1 in every part."""
