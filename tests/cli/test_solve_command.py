@@ -16,7 +16,8 @@ from structot.cli import _tables
 from structot.datasets.synthetic import clusters
 
 DATA = clusters(12, 9, n_classes=3)
-OPTIONS = ("--source-groups", "rows.csv", "--target-groups", "columns.npy", "--alpha", 10)
+GROUPS = ("--source-groups", "rows.csv", "--target-groups", "columns.npy")
+OPTIONS = (*GROUPS, "--alpha", 10, "--units", "cost")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def expected():
 
 
 def test_answer_for_scripts_is_that_of_the_library(folder, expected):
-    answer = structot("solve", "cost.npy", *OPTIONS, "--json", "--out", "plan", cwd=folder)
+    answer = structot("solve", "cost.npy", *OPTIONS, "--json", "--out", "plan.npz", cwd=folder)
     assert answer.returncode == 0, answer.stderr
     assert answer.stderr == ""
     told = json.loads(answer.stdout)
@@ -126,17 +127,22 @@ def test_colour_on_a_terminal_unless_no_color(folder):
         (["names.csv"], ["no numbers"]),
         (["nan.csv"], ["M is NaN at (0, 1)"]),
         (["empty.csv"], ["empty.csv is empty"]),
-        (["cost.npy", "--out", "cost.npy/plan"], ["cannot be written"]),
+        (["cost.npy", "--out", "cost.npy/plan.npz"], ["cannot be written"]),
+        (["cost.npy", "--out", "plan"], ["--out plan", ".npz or .csv"]),
+        (["cost.npy", "--out", "plan.txt"], ["--out plan.txt", ".npz or .csv"]),
+        (["text.npy"], ["text.npy is no .npy file", ".csv"]),
+        (["text.npz"], ["text.npz is no .npz file"]),
+        (["objects.npy"], ["objects.npy", "Python objects", "strings"]),
         (["cost.npy", "--out", "folder.npz", "--force"], ["folder.npz is a folder"]),
         (["words.csv"], ["'two'", "row 2"]),
         (["vector.npy"], ["matrix"]),
         (["negative.npy"], ["M"]),
         (["cost.npy", "--source-groups", "columns.npy"], ["9 entries", "12 points"]),
-        (["cost.npy", "--concave", "cubic"], ["--concave", "'cubic'"]),
+        (["cost.npy", *GROUPS, "--concave", "cubic"], ["--concave", "'cubic'"]),
         (["cost.npy", "--method", "newtn"], ["Did you mean 'newton'"]),
         (["cost.npy", "--tol", "small"], ["--tol"]),
-        (["cost.npy", "--alpha", "-1"], ["alpha"]),
-        (["cost.npy", "--units", "metres"], ["--units"]),
+        (["cost.npy", *GROUPS, "--alpha", "-1"], ["alpha"]),
+        (["cost.npy", *GROUPS, "--units", "metres"], ["--units"]),
         (["cost.npy", "--colour"], ["--colour", "--help"]),
         ([], ["COST"]),
     ],
@@ -150,6 +156,9 @@ def test_bad_input_is_one_line_and_exit_code_two(folder, words, said):
     (folder / "nan.csv").write_text("1,nan\n3,4\n")
     (folder / "empty.csv").write_text("\n")
     (folder / "folder.npz").mkdir(exist_ok=True)
+    (folder / "text.npy").write_text("1,2\n3,4\n")
+    (folder / "text.npz").write_text("1,2\n3,4\n")
+    np.save(folder / "objects.npy", np.array([["a", 1]], object), allow_pickle=True)
     np.save(folder / "vector.npy", np.ones(3))
     np.save(folder / "negative.npy", -np.ones((2, 2)))
     assert refused(here("solve", *words, cwd=folder), *said)
@@ -175,7 +184,7 @@ def test_debug_shows_the_traceback(folder):
     assert answer.stderr.strip().splitlines()[-1] == "structot: absent.npy does not exist."
 
 
-@pytest.mark.parametrize("command", [[], ["solve"], ["colors"], ["reproduce"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["solve"], ["path"], ["colors"], ["reproduce"], ["demo"]])
 def test_help_everywhere_with_examples(command, tmp_path):
     answer = here(*command, "--help", cwd=tmp_path, COLUMNS="120")
     assert answer.returncode == 0
