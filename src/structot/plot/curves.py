@@ -16,22 +16,28 @@ if TYPE_CHECKING:
 
     from structot.solvers.path import Path
 
+# Column of the table, how it is called, and the look of its curve.
+_PANELS = (
+    ("linear", "linear cost", COLORS[7], "s"),
+    ("concentration", "concentration", COLORS[0], "o"),
+    ("partners", "partners", COLORS[5], "^"),
+)
 _WIDE = 20.0  # dials over a wider range than this factor are shown on a log scale
 
 
 def path(path: Path, ax: Axes | None = None, *, label: str | None = None, **options: Any) -> Axes:
-    """Linear cost along a dial, and below it how much travels together and how far it spreads.
+    """Along a dial: the linear cost, how much travels together, and how far points spread.
 
-    To be read from left to right: a good dial is where concentration has risen and the cost and
-    the number of partners have not yet.
+    To be read for the elbow: the dials where concentration rises and cost and partners have not yet
+    risen with it.
 
     Parameters
     ----------
     path
         An answer of `solve_path`.
     ax
-        Where to draw; its area is shared by two axes, one above the other (``ax.child_axes``). A
-        new figure by default.
+        Where to draw; its area is shared by panels one above the other (``ax.child_axes``, the
+        lowest first). A new figure by default.
     label
         What the dial is called; "reg" or "dial" by default.
     **options
@@ -42,39 +48,30 @@ def path(path: Path, ax: Axes | None = None, *, label: str | None = None, **opti
     >>> import structot as sot
     >>> found = sot.solve_path([[0.0, 1.0], [1.0, 0.0]], reg=[0.1, 1.0])
     >>> [part.get_ylabel() for part in path(found).child_axes]
-    ['linear cost', 'partners per point']
+    ['partners', 'linear cost']
     """
-    ax = axes(ax, (5.6, 4.6))
-    ax.set_axis_off()
-    upper = ax.inset_axes((0.0, 0.56, 1.0, 0.44))
-    lower = ax.inset_axes((0.0, 0.0, 1.0, 0.48), sharex=upper)
-    upper.tick_params(labelbottom=False)
     table = path.table()
+    shown = [entry for entry in _PANELS if not np.isnan(table[entry[0]]).all()]
+    ax = axes(ax, (5.2, 0.8 + 1.35 * len(shown)))
+    ax.set_axis_off()
     order = np.argsort(path.dials, kind="stable")
     x = path.dials[order]
-
-    def draw(part: Axes, column: str, color: str, marker: str, ylabel: str) -> None:
+    below = None
+    for k, (column, ylabel, color, marker) in enumerate(shown[::-1]):
+        height = 1.0 / len(shown)
+        part = ax.inset_axes((0.0, k * height, 1.0, 0.86 * height), sharex=below)
         style = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.5, **options}
         part.plot(x, table[column][order], **style)
         part.set_ylabel(ylabel, color=color)
-        part.tick_params(axis="y", labelcolor=color)
-        part.spines[["top"]].set_visible(False)
-
-    draw(upper, "linear", COLORS[7], "s", "linear cost")
-    if np.isnan(table["concentration"]).all():
-        draw(lower, "partners", COLORS[5], "^", "partners per point")
-    else:
-        draw(lower, "concentration", COLORS[0], "o", "concentration")
-        right = lower.twinx()
-        draw(right, "partners", COLORS[5], "^", "partners per point")
-        right.set_ylim(bottom=0.0)
-        lower.set_ylim(top=1.02)
-    for part in (upper, lower):
-        part.grid(axis="x", color="0.9", linewidth=0.6)
-        part.spines[["right"]].set_visible(False)
+        part.margins(y=0.12)
+        part.grid(color="0.9", linewidth=0.6)
+        part.spines[["top", "right"]].set_visible(False)
+        part.tick_params(labelbottom=below is None)
+        below = part if below is None else below
+    assert below is not None
     if x[0] > 0 and x[-1] > _WIDE * x[0]:
-        upper.set_xscale("log")
-    lower.set_xlabel(path.name if label is None else label)
+        below.set_xscale("log")
+    below.set_xlabel(path.name if label is None else label)
     return ax
 
 
