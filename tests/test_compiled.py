@@ -8,7 +8,7 @@ import sys
 import pytest
 
 MODULES = [
-    "structot.concave._kernels",
+    "structot.concave.kernels",
     "structot.submodular._cut_kernels",
     "structot.blocks.kernels",
     "structot.blocks.layout",
@@ -23,7 +23,7 @@ MODULES = [
     "structot.text._plans",
     "structot.text._splitting",
     "structot.transport._flow",
-    "structot.transport._kernels",
+    "structot.transport.kernels",
 ]
 
 

@@ -321,7 +321,7 @@ def test_an_interruption_reaches_a_solve_inside_highs():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         rng = np.random.default_rng(0)
         M = rng.random((300, 300))
-        groups = sot.Groups(np.arange(300) % 5, np.arange(300) % 7, sot.concave.Truncation(300.0))
+        groups = sot.Groups(np.arange(300) % 5, np.arange(300) % 7, sot.concave.Truncation(0.3))
         print("ready", flush=True)
         try:
             sot.solve(M, structure=groups, method="linear_program")

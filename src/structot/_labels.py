@@ -78,6 +78,12 @@ class Labels:
         return number
 
 
+_HINT = (
+    "Groups are lists of indices of points; for one-hot rows pass np.argmax(rows, 1), for labels "
+    "one number or string per point."
+)
+
+
 def is_index_lists(groups: object) -> bool:
     """Whether this is a list of groups of indices and not one label per point."""
     if not isinstance(groups, list | tuple) or len(groups) == 0:
@@ -108,12 +114,16 @@ def index_lists(name: str, groups: Sequence[Any], size: int) -> list[Array]:
                 f"but there are {size} points (0 to {size - 1})."
             )
         arrays.append(np.unique(index.astype(int)))
-        if arrays[-1].size < index.size or any(np.array_equal(arrays[-1], x) for x in arrays[:-1]):
-            raise ValueError(
-                f"{name} group {k}, {index[:6].tolist()!r}, repeats an index or an earlier group. "
-                "Groups are lists of indices of points; for one-hot rows pass np.argmax(rows, 1), "
-                "for labels one number or string per point."
-            )
+        if arrays[-1].size < index.size:
+            raise ValueError(f"{name} group {k}, {index[:6].tolist()!r}, repeats an index. {_HINT}")
+    # One list per point, all equally long, some the same and not of neighbours (which hold the
+    # point itself): no groups look like that.
+    alike = len(groups) == len(arrays) == size > 1 and len({x.size for x in arrays}) == 1
+    strange = alike and any(i not in x for i, x in enumerate(arrays))
+    if strange and len({x.tobytes() for x in arrays}) < size:
+        raise ValueError(
+            f"{name} has one list of indices per point, and some are the same. {_HINT}"
+        )
     return arrays
 
 

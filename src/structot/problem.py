@@ -162,6 +162,15 @@ class Problem:
         return self.function.layers
 
     @property
+    def form(self) -> str:
+        """What F is made of, as far as the choice of a method depends on it."""
+        if self.function.is_convex:
+            return "convex"
+        if self.function.modular_cost is not None:
+            return "linear"
+        return "layers" if self.blocks is None else "blocks"
+
+    @property
     def blocks(self) -> Blocks | None:
         """The layer of disjoint blocks of an F that has no other layer; None otherwise."""
         only = len(self.layers) == 1 and self.layers[0].kind == "blocks"

@@ -274,3 +274,28 @@ def test_a_price_without_a_ground_cost_has_a_scale() -> None:
     result = sot.solve(np.zeros((3, 3)), [0.5, 0.25, 0.25], [0.75, 0.125, 0.125], structure=charge)
     assert result.converged
     assert result.value == pytest.approx(0.0, abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]],  # one-hot rows
+        [[0, 1], [1, 0], [0, 1], [1, 0]],  # one-hot rows of two classes
+        [(0, 1), (0, 2), (0, 1), (1, 2)],  # labels made of two numbers
+    ],
+)
+def test_what_looks_like_labels_is_not_taken_for_indices(groups) -> None:
+    with pytest.raises(ValueError, match=r"np\.argmax\(rows, 1\)"):
+        sot.Groups(groups).bind(np.ones((4, 2)))
+
+
+def test_groups_may_repeat_where_they_mean_it() -> None:
+    X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    sot.Groups(sot.groups.neighborhoods(X, 1)).bind(np.ones((4, 2)))
+    sot.Groups(sot.groups.ngrams(2, 3, padded=True)).bind(np.ones((2, 2)))
+
+
+def test_a_column_of_labels_is_one_label_per_point() -> None:
+    M = np.arange(6.0).reshape(3, 2)
+    flat, column = (sot.Groups(ys).bind(M) for ys in ([0, 0, 1], np.array([[0], [0], [1]])))
+    assert column.extension(M) == flat.extension(M)

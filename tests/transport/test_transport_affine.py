@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from structot.transport import InfeasibleError, MarginalProjection, _kernels
+from structot.transport import InfeasibleError, MarginalProjection
+from structot.transport import kernels as _kernels
 
 
 def dense_projection(V, w, a, b, allowed):

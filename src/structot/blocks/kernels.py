@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from structot.blocks.sorting import sort_descending
-from structot.concave._kernels import block_secant
+from structot.concave.kernels import block_secant
 
 _BINS = 256  # of _fill_bins; 49 of the 52 bits of a mantissa leave eight bins per octave
 _BIN_SHIFT = 49

@@ -8,7 +8,7 @@ from numba import njit
 
 from structot.blocks.kernels import candidates
 from structot.blocks.sorting import sort_descending
-from structot.concave._kernels import block_secant
+from structot.concave.kernels import block_secant
 
 
 @njit(cache=True, nogil=True)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from structot.solvers.base import Solver
     from structot.solvers.entropic.solver import Entropic
     from structot.solvers.exact import Exact
+    from structot.solvers.interior_point.solver import InteriorPoint
     from structot.solvers.linear_program import LinearProgram
     from structot.solvers.newton.solver import Newton
     from structot.solvers.paper.mirror_descent import MirrorDescent
@@ -20,6 +21,7 @@ __all__ = [
     "ConvergenceWarning",
     "Entropic",
     "Exact",
+    "InteriorPoint",
     "LinearProgram",
     "MirrorDescent",
     "MirrorProx",
@@ -33,6 +35,7 @@ _HOME = {
     "ConvergenceWarning": "solve",
     "Entropic": "entropic.solver",
     "Exact": "exact",
+    "InteriorPoint": "interior_point.solver",
     "LinearProgram": "linear_program",
     "MirrorDescent": "paper.mirror_descent",
     "MirrorProx": "paper.mirror_prox",

@@ -62,7 +62,7 @@ def cutting_planes(problem: Problem, start: Start) -> Iterator[Step]:
                 return
             continue
         plan, K, u = answer
-        P = _rounded(problem, plan, K)
+        P = rounded(problem, plan, K)
         found = problem.objective(P)
         if found < value:
             best, value, waited = P, found, 0
@@ -231,13 +231,13 @@ class _Program:
             self.rows, self.part, self.active = self.rows[keep], self.part[keep], self.active[keep]
 
 
-def _rounded(problem: Problem, P: Array, K: Array) -> Array:
+def rounded(problem: Problem, P: Array, K: Array) -> Array:
     """P with the right marginals: what is missing goes the cheapest way.
 
     HiGHS leaves some 1e-10 of the mass. Spread evenly it would meet pairs that cost 1e12.
     """
     Q, r, c = split_rounding(P, problem.a, problem.b)
-    if r.sum() > 0.0:
+    if r.sum() > 0.0 and c.sum() > 0.0:
         with contextlib.suppress(InfeasibleError, RuntimeError):
             Q += emd(K, r, c * (r.sum() / c.sum())).plan
     return round_plan(Q, problem.a, problem.b, allowed=problem.function.allowed)

@@ -24,6 +24,7 @@ from structot.structures.base import Structure
 _SOLVERS = {
     "newton": ("newton.solver", "Newton"),
     "entropic": ("entropic.solver", "Entropic"),
+    "interior_point": ("interior_point.solver", "InteriorPoint"),
     "splitting": ("splitting", "Splitting"),
     "mirror_descent": ("paper.mirror_descent", "MirrorDescent"),
     "saddle_mirror_descent": ("paper.mirror_prox", "SaddleMirrorDescent"),
@@ -40,11 +41,23 @@ _OPTIONS = (
 _POT_NAMES = {"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose": "progress"}
 
 
-# Pairs up to which linear programs are asked where the first method has not come to an end after
-# this many iterations (those of newton without progress).
+# What F is made of, and whether there is entropy -> the methods of "auto", one after the other. The
+# first is the fastest; those after it need no metric, which costs of very different sizes spoil.
+_TABLE = {
+    ("linear", False): ("exact", "linear_program"),
+    ("linear", True): ("entropic", "interior_point"),
+    ("blocks", False): ("newton", "interior_point", "linear_program", "newton", "splitting"),
+    ("blocks", True): ("entropic", "interior_point"),
+    ("layers", False): ("splitting", "interior_point", "linear_program", "splitting"),
+    ("layers", True): ("interior_point",),
+    ("convex", False): ("mirror_descent",),
+    ("convex", True): ("mirror_descent",),
+}
+# Pairs up to which methods follow that are slow for many, and what the first may try before them:
+# iterations (those of newton without progress), programs over vertices.
 _SMALL = 2500
+_FOR_SMALL = ("interior_point", "linear_program")
 _PATIENCE = {"newton": 100, "splitting": 1500}
-# Programs over vertices before the first method is asked again.
 _ROUNDS = 150
 # What evaluating and completing the answer takes, in units of the first look at all prices.
 _FINISH = 6.0
@@ -86,7 +99,7 @@ def solve(
     reg
         Weight of the entropy term; with ``structure=None`` this is Sinkhorn's problem.
     method
-        "auto", "newton", "entropic" (reg > 0), "splitting", "mirror_descent",
+        "auto", "newton", "entropic" (reg > 0), "interior_point", "splitting", "mirror_descent",
         "saddle_mirror_descent", "mirror_prox", "linear_program", "exact", or a solver with
         options, e.g. ``solvers.MirrorProx(step=3)``.
     tol, atol
@@ -222,20 +235,17 @@ def _choose(method: str | Solver, problem: Problem) -> list[Solver]:
 
 def _automatic(problem: Problem) -> list[Solver]:
     """The fastest method that is sure to work, then those that go on where it gives up."""
-    if problem.function.is_convex:
-        return [make_solver("mirror_descent")]
-    if problem.reg > 0:
-        return [make_solver("entropic")]
-    program = replace(make_solver("linear_program"), rounds=_ROUNDS)  # type: ignore[type-var]
-    if problem.function.modular_cost is not None:
-        return [make_solver("exact"), *([program] if problem.M.size <= _SMALL else [])]
-    newton, splitting = make_solver("newton"), make_solver("splitting")
-    first = newton if newton.refusal(problem) is None else splitting
-    if problem.M.size > _SMALL:
-        return [first] if first is splitting else [first, splitting]
-    # Linear programs need no metric, which costs of very different sizes spoil, but time.
-    hasty = replace(first, patience=_PATIENCE[first.name])  # type: ignore[type-var]
-    return [hasty, program, newton, splitting]
+    small = problem.M.size <= _SMALL
+    solvers: list[Solver] = []
+    for name in _TABLE[problem.form, problem.reg > 0]:
+        solver = make_solver(name)
+        if small and not solvers and name in _PATIENCE:
+            solver = replace(solver, patience=_PATIENCE[name])  # type: ignore[type-var]
+        if name == "linear_program":
+            solver = replace(solver, rounds=_ROUNDS)  # type: ignore[type-var]
+        if small or name not in _FOR_SMALL:
+            solvers.append(solver)
+    return solvers
 
 
 def make_solver(name: str) -> Solver:

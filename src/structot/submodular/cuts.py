@@ -56,6 +56,11 @@ class CutLayer(Submodular):
     def magnitude(self, P: Array) -> float:
         return self._size(as_matrix("P", P, self.shape))
 
+    @property
+    @abstractmethod
+    def neighbors(self) -> tuple[Array, Array, Array]:
+        """The pairs of neighbouring edges e, e' as flat indices, and their weights c."""
+
     @abstractmethod
     def _size(self, P: Array) -> float:
         """Σ c (|P_e| + |P_e'|): what the variation would be if nothing cancelled."""
@@ -86,6 +91,12 @@ class Lines(CutLayer):
     def _turn(self, P: Array) -> Array:
         """Lines along the rows of the array; and back."""
         return P if self._axis == 1 else P.T
+
+    @property
+    def neighbors(self) -> tuple[Array, Array, Array]:
+        number = self._turn(np.arange(self._allowed().size).reshape(self.shape))
+        some = self._weight > 0
+        return number[:, :-1][some], number[:, 1:][some], self._weight[some]
 
     def _variation(self, P: Array) -> float:
         return float(np.sum(self._weight * np.abs(np.diff(self._turn(P), axis=1))))
@@ -141,6 +152,10 @@ class Matching(CutLayer):
         self._first, self._second, self._weight = first, second, weight
         self.support = np.zeros(shape, bool)
         self.support.ravel()[first] = self.support.ravel()[second] = True
+
+    @property
+    def neighbors(self) -> tuple[Array, Array, Array]:
+        return self._first, self._second, self._weight
 
     def _difference(self, P: Array) -> Array:
         return P.ravel()[self._first] - P.ravel()[self._second]

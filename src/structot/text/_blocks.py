@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from structot.concave._kernels import secant
 from structot.concave.base import STEP
+from structot.concave.kernels import secant
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,7 +15,7 @@ from structot.concave.base import LINEAR
 from structot.text._blocks import Array, Ints, Model, add_center, block_edges
 from structot.text._plans import costs, dot
 from structot.text._splitting import make_pair, solve_pair
-from structot.transport._kernels import c_transform_kernel
+from structot.transport.kernels import c_transform_kernel
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from structot.text._blocks import Array, Ints
-from structot.transport._kernels import c_transform_kernel
+from structot.transport.kernels import c_transform_kernel
 
 _DUST = 1e-13  # mass that is rounding error, relative to a total of 1
 

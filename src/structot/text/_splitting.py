@@ -29,7 +29,7 @@ from structot.text._blocks import (
     prox,
 )
 from structot.text._plans import dot, exact, round_into
-from structot.transport._kernels import c_transform_kernel
+from structot.transport.kernels import c_transform_kernel
 
 CONVERGED, LIMIT, NOT_FINITE = 0, 1, 2
 

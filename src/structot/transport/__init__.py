@@ -1,10 +1,10 @@
 """Operations on the transport polytope U(a, b) = {P >= 0, P1 = a, P'1 = b}."""
 
 from ._flow import InfeasibleError
-from ._kernels import residuals
 from .affine import MarginalProjection
 from .entropy import relative_entropy
 from .exact import ExactResult, c_transform, emd
+from .kernels import residuals
 from .rounding import Split, marginal_error, round_plan, split_rounding
 from .sinkhorn import SinkhornResult, SinkhornStatus, sinkhorn
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ._kernels import BoolArray, FloatArray
+from .kernels import BoolArray, FloatArray
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 IntArray = NDArray[np.int64]

@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 from structot._checks import as_array
 
-from . import _kernels
+from . import kernels
 from ._flow import InfeasibleError
-from ._kernels import BoolArray, FloatArray
+from .kernels import BoolArray, FloatArray
 
 # Share of the total mass by which the parts of a disconnected problem may be out of balance.
 _BALANCE = 1e-9
@@ -96,7 +96,7 @@ class MarginalProjection:
         rows, columns = X.sum(axis=1), X.sum(axis=0)
         for _ in range(2):
             p_step, q_step = self._solve(a - rows, b - columns)
-            rows, columns = _kernels.shift_sums(X, self._inverse, p_step, q_step)
+            rows, columns = kernels.shift_sums(X, self._inverse, p_step, q_step)
             p += p_step
             q += q_step
         if not np.isfinite(rows.sum()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ._kernels import BoolArray, FloatArray
+from .kernels import BoolArray, FloatArray
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 

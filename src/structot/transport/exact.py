@@ -16,9 +16,9 @@ import numpy as np
 from structot._checks import as_array, with_marginals
 from structot._deadline import call_foreign
 
-from . import _kernels
+from . import kernels
 from ._flow import InfeasibleError
-from ._kernels import BoolArray, FloatArray
+from .kernels import BoolArray, FloatArray
 from .rounding import marginal_error, round_plan, rounding_limit
 
 _MAX_PIVOTS = 10_000_000
@@ -72,7 +72,7 @@ def c_transform(
             "u belongs to the rows, v to the columns."
         )
     v[~np.isfinite(v)] = 0.0
-    _kernels.c_transform_kernel(K, u, v)
+    kernels.c_transform_kernel(K, u, v)
     return u, v
 
 

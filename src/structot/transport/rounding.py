@@ -13,9 +13,9 @@ import numpy as np
 
 from structot._checks import with_marginals
 
-from . import _kernels
+from . import kernels
 from ._flow import InfeasibleError, push_rest
-from ._kernels import BoolArray, FloatArray
+from .kernels import BoolArray, FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
 # Relative error of the mass of one point that is rounding.
@@ -44,7 +44,7 @@ def marginal_error(P: FloatArray, a: FloatArray, b: FloatArray) -> float:
     0.5
     """
     P, a, b = with_marginals("P", P, a, b)
-    r, c = _kernels.residuals(P, a, b)
+    r, c = kernels.residuals(P, a, b)
     total = float(a.sum())
     error = float(np.abs(r).sum() + np.abs(c).sum())
     return error / total if total > 0.0 else error
@@ -89,7 +89,7 @@ def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray, overwrite: bool 
     # No weight, no mass, not even a trace of it within the limit below.
     Q[a == 0.0] = 0.0
     Q[:, b == 0.0] = 0.0
-    r, c = _kernels.residuals(Q, a, b)
+    r, c = kernels.residuals(Q, a, b)
     if not (np.isfinite(r).all() and np.isfinite(c).all()):
         raise ValueError(
             "P, a and b must be finite to be rounded, but a row or column sum is NaN or infinite; "
@@ -108,10 +108,10 @@ def split_rounding(P: FloatArray, a: FloatArray, b: FloatArray, overwrite: bool 
         return Split(Q, np.zeros_like(r), np.zeros_like(c))
     if (r < 0.0).any():
         Q *= _shrink(a, r)[:, None]
-        r, c = _kernels.residuals(Q, a, b)
+        r, c = kernels.residuals(Q, a, b)
     if (c < 0.0).any():
         Q *= _shrink(b, c)
-        r, c = _kernels.residuals(Q, a, b)
+        r, c = kernels.residuals(Q, a, b)
     return Split(Q, np.maximum(r, 0.0), np.maximum(c, 0.0))
 
 
@@ -192,7 +192,7 @@ def _complete_light_points(Q: FloatArray, a: FloatArray, b: FloatArray) -> Float
     them has too much a light one may lack. It takes it from the heaviest partner it has.
     """
     for plan, own, partner in ((Q, a, b), (Q.T, b, a)):
-        rest = _kernels.residuals(np.ascontiguousarray(plan), own, partner)[0]
+        rest = kernels.residuals(np.ascontiguousarray(plan), own, partner)[0]
         for i in np.flatnonzero((rest > _POINT * own) & (rest <= _LIGHT * own)):
             used = np.flatnonzero(plan[i])
             j = used[np.argmax(partner[used])]
@@ -205,7 +205,7 @@ def _add_rest(Q: FloatArray, r: FloatArray, c: FloatArray) -> FloatArray:
     """Q + r c' / T_rest, in place; the larger total as divisor never exceeds a marginal."""
     total = max(r.sum(), c.sum())
     if total > 0.0:
-        _kernels.add_outer(Q, r, c, 1.0 / total)
+        kernels.add_outer(Q, r, c, 1.0 / total)
     return Q
 
 
@@ -217,13 +217,13 @@ def _round_allowed(P: FloatArray, a: FloatArray, b: FloatArray, allowed: BoolArr
         total = max(r.sum(), c.sum())
         # Restricted to allowed pairs the rank-one rest stays within r and c: still a lower part.
         Q += np.where(allowed, (r / total)[:, None] * c, 0.0) if total > 0.0 else 0.0
-        r, c = (np.maximum(rest, 0.0) for rest in _kernels.residuals(Q, a, b))
+        r, c = (np.maximum(rest, 0.0) for rest in kernels.residuals(Q, a, b))
         if r.sum() > 0.5 * total:
             break
     for _ in range(2):  # the second time for what the first lost to rounding
         push_rest(Q, allowed, r, c)
         left = min(r.sum(), c.sum())
-        r, c = (np.maximum(rest, 0.0) for rest in _kernels.residuals(Q, a, b))
+        r, c = (np.maximum(rest, 0.0) for rest in kernels.residuals(Q, a, b))
     # Totals of parts of a and b that should agree do so only up to a rounding error per weight.
     if left > _EPS * (a.shape[0] + b.shape[0]) * a.sum():
         raise InfeasibleError(

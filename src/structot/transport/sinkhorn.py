@@ -14,8 +14,8 @@ import numpy as np
 from structot._checks import with_marginals
 from structot._deadline import check_time, time_left
 
-from . import _kernels
-from ._kernels import FloatArray
+from . import kernels
+from .kernels import FloatArray
 from .rounding import marginal_error
 
 # Stands for the logarithm of a zero weight: finite, and exp of it adds nothing to any sum.
@@ -127,9 +127,9 @@ def sinkhorn(
     else:
         run = _alternate_part(L, a, b, f, g, rows, columns, tol * total, max_iter)
     plan, log_plan, error, n_iter, code = run
-    if code == _kernels.NOT_FINITE or not (np.isfinite(f).all() and np.isfinite(g).all()):
+    if code == kernels.NOT_FINITE or not (np.isfinite(f).all() and np.isfinite(g).all()):
         return _failure(SinkhornStatus.NOT_FINITE, L, a, b, f, g, n_iter)
-    reached = code == _kernels.CONVERGED
+    reached = code == kernels.CONVERGED
     status = SinkhornStatus.CONVERGED if reached else SinkhornStatus.ITERATION_LIMIT
     error = error / total if total > 0.0 else error
     return SinkhornResult(plan, log_plan, (f, g), error, n_iter, status)
@@ -154,14 +154,14 @@ def _alternate(
 ) -> tuple[FloatArray, FloatArray, float, int, int]:
     """All iterations in one call of the kernel, or a portion at a time where time is limited."""
     if time_left() == float("inf"):
-        return _kernels.alternate(L, a, b, f, g, goal, max_iter)
+        return kernels.alternate(L, a, b, f, g, goal, max_iter)
     portion, done = max(_PORTION // L.size, 1), 0
     while True:
         check_time()
         steps = min(portion, max_iter - done)
-        plan, log_plan, error, n_iter, code = _kernels.alternate(L, a, b, f, g, goal, steps)
+        plan, log_plan, error, n_iter, code = kernels.alternate(L, a, b, f, g, goal, steps)
         done += n_iter
-        if code != _kernels.LIMIT or done >= max_iter:
+        if code != kernels.LIMIT or done >= max_iter:
             return plan, log_plan, error, done, code
 
 
@@ -179,7 +179,7 @@ def _alternate_part(
     """Iterate on the points with mass only; writes f and g, the rest from the last formula."""
     plan = np.zeros(L.shape)
     log_plan = np.full(L.shape, -np.inf)
-    error, n_iter, code = 0.0, 0, _kernels.CONVERGED
+    error, n_iter, code = 0.0, 0, kernels.CONVERGED
     if rows.any():
         part = np.ix_(rows, columns)
         f_part, g_part = f[rows], g[columns]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from structot._deadline import check_time
 from structot._parallel import over_blocks
@@ -24,6 +24,7 @@ from structot.blocks.pools import Pools
 from structot.certificate import Dual, safe_sum
 from structot.problem import Problem
 from structot.solvers.entropic import kernels
+from structot.solvers.entropic.hessian import Hessian
 from structot.transport import round_plan, sinkhorn
 
 Array = np.ndarray
@@ -32,70 +33,10 @@ Array = np.ndarray
 _NOTHING = -42.0
 
 
-class Hessian:
-    """H = [diag(Θ1), Θ; Θᵀ, diag(Θᵀ1)] + Aᵀ diag(θ) A: pools of one edge, then the others.
-
-    Parameters
-    ----------
-    single
-        Θ, shape (n, m).
-    counts, weight
-        A, one row c_B per pool of several edges, and θ_B; None if there is no such pool.
-    """
-
-    def __init__(
-        self, single: Array, counts: csr_array | None = None, weight: Array | None = None
-    ) -> None:
-        self.single, self.counts = single, counts
-        self.weight = np.empty(0) if weight is None else weight
-        self._own = np.concatenate([single.sum(axis=1), single.sum(axis=0)])
-        self.diagonal = self._own.copy()
-        if counts is not None:
-            self._columns = counts.T.tocsr()
-            self.diagonal += self._columns.multiply(self._columns) @ self.weight
-
-    def times(self, x: Array) -> Array:
-        """H x."""
-        n = self.single.shape[0]
-        y = self._own * x
-        rows, cols = kernels.bipartite_times(self.single, x[:n], x[n:])
-        y[:n] += rows
-        y[n:] += cols
-        if self.counts is not None:
-            y += self._columns @ (self.weight * (self.counts @ x))
-        return y
-
-    def plus(self, other: Hessian, factor: float) -> Hessian:
-        """self + factor · other."""
-        single = self.single + factor * other.single
-        terms = [
-            (H.counts, x * H.weight)
-            for H, x in ((self, 1.0), (other, factor))
-            if H.counts is not None
-        ]
-        if not terms:
-            return Hessian(single)
-        counts, weight = zip(*terms, strict=True)
-        return Hessian(single, vstack(counts, format="csr"), np.concatenate(weight))
-
-    def matrix(self) -> Array:
-        """H as a dense array (n+m, n+m)."""
-        n = self.single.shape[0]
-        H = np.diag(self._own)
-        H[:n, n:] = self.single
-        H[n:, :n] = self.single.T
-        if self.counts is not None:
-            C = self.counts
-            kernels.add_pools(C.indptr, C.indices, C.data, self.weight, H)
-        return H
-
-
 class SmoothDual(ABC):
     """φ and what belongs to it. Holds the last point (p, q) it was evaluated at, and its reg."""
 
     uniform = True  # whether d = 1
-    reach = np.inf  # no sensible step is longer
-    stiff = False  # whether H must be factorised
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

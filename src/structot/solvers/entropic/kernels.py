@@ -9,7 +9,7 @@ plan, c_B the number of edges of a pool B in each row and column. Blocks (or row
 import numpy as np
 from numba import njit
 
-from structot.concave._kernels import block_secant
+from structot.concave.kernels import block_secant
 from structot.transport.entropy import surplus
 
 # Where an edge that can carry nothing stands in the order of V: behind all others.

@@ -2,66 +2,92 @@
 
     min_{P in U(a,b)}  f(P) + reg Σ d (P log(P/r) - P + r),      r = a bᵀ / T
 
-Notation. φ(p, q) the dual function of `_entropic_dual`, H its negative Hessian, K in B(F) the worst
-cost at (p, q). Small reg is reached by continuation: a larger reg is solved roughly first, and a
-few sweeps of Sinkhorn's iteration with K fixed carry its multipliers over to the next.
+Notation. φ(p, q) the dual function of `dual.py`, H its negative Hessian, K in B(F) the worst cost
+at (p, q). Small reg is reached by continuation: a larger reg is solved roughly first, and a few
+sweeps of Sinkhorn's iteration with K fixed carry its multipliers over to the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
-from structot.certificate import Dual, entropic_bound
+from structot.certificate import Dual
 from structot.problem import Problem
-from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.entropic.dual import Hessian, SmoothDual, smooth_dual
+from structot.solvers.entropic.dual import smooth_dual
+from structot.solvers.entropic.hessian import Directions
 from structot.solvers.start import Start
 from structot.transport import c_transform, round_plan
 
 Array = np.ndarray
 
-# Up to this many unknowns H is factorised; beyond, conjugate gradients come first.
-_DENSE = 600
-# Beyond this many unknowns H is not formed even when conjugate gradients fail.
-_DENSE_LAST = 5000
-_CG_STEPS = 250
-# Continuation starts at this fraction of the mean cost, earlier in a metric with small weights,
-# where the exponentials are stiff; reg falls by the factor per stage.
-_FIRST_REG = {True: 0.02, False: 0.5}  # uniform metric, other metric
-_STAGE = 4.0
-# A stage before the last ends when the marginals are right to this fraction of the mass.
-_STAGE_ERROR = 0.05
-_STAGE_STEPS = 40
-# A plan and a proof are made when the marginal error has fallen by this factor since the last, or
-# after this many steps.
-_NEWS = 0.01
-_NEWS_STEPS = 10
-# So many proofs that close less than a hundredth of the gap each are the end.
-_PATIENCE = 12
-_SWEEPS = 20
-_DAMPING = 1e-12
-# A step this long needs no better direction; otherwise so many directions are tried.
-_LONG = 0.3
-_ROUNDS = 6
-_FEW = 3
-# Pairs up to which the problem without entropy is solved where Newton's method gives up.
-_SMALL = 2500
-
 
 @dataclass(frozen=True)
 class Entropic(Solver):
-    """Newton's method on the smooth dual, for reg > 0 and at most one layer of disjoint blocks."""
+    """Newton's method on the smooth dual, for reg > 0 and at most one layer of disjoint blocks.
+
+    The defaults serve problems of every size; none of them changes the answer, only the way to it.
+
+    Parameters
+    ----------
+    first_reg, first_reg_weighted
+        Where continuation starts, as a fraction of the mean cost: with equal weights of the
+        entropy, and with others, whose smallest make the exponentials stiff, so that it must
+        start earlier.
+    stage
+        The factor by which reg falls from one stage to the next.
+    stage_error, stage_steps
+        A stage before the last ends when the marginals are right to this fraction of the mass, or
+        after so many Newton steps: it only has to come near.
+    sweeps, few_sweeps
+        Sinkhorn sweeps with K fixed at the start of a stage, and after a shortened Newton step.
+    long
+        A step of this length needs no better direction.
+    rounds
+        Otherwise so many directions are tried, each with the Hessian just beyond the last's end.
+    damping
+        The least damping, as a fraction of the diagonal of H: beyond rounding.
+    news, news_steps
+        A plan and a proof are made when the marginal error has fallen by this factor since the
+        last, or after so many steps.
+    patience
+        So many proofs that close less than a hundredth of the gap each are the end.
+    dense, dense_last, cg_steps
+        Unknowns up to which H is factorised at once, unknowns up to which it is factorised where
+        conjugate gradients fail, and the steps after which they do.
+
+    Examples
+    --------
+    >>> import numpy as np, structot as sot
+    >>> result = sot.solve(np.ones((2, 3)), reg=0.1, method=sot.solvers.Entropic(stage=2.0))
+    >>> round(result.value, 12)
+    1.0
+    """
 
     name: ClassVar[str] = "entropic"
+    first_reg: float = 0.02
+    first_reg_weighted: float = 0.5
+    stage: float = 4.0
+    stage_error: float = 0.05
+    stage_steps: int = 40
+    sweeps: int = 20
+    few_sweeps: int = 3
+    long: float = 0.3
+    rounds: int = 6
+    damping: float = 1e-12
+    news: float = 0.01
+    news_steps: int = 10
+    patience: int = 12
+    dense: int = 600
+    dense_last: int = 5000
+    cg_steps: int = 250
 
     def objection(self, problem: Problem) -> str | None:
         if problem.reg == 0:
@@ -75,7 +101,7 @@ class Entropic(Solver):
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
         with single_threaded_blas(sum(problem.shape)):
-            yield from entropic_steps(problem, start)
+            yield from _Ascent(self, problem, start).steps(start)
 
 
 class Iterate(NamedTuple):
@@ -87,252 +113,182 @@ class Iterate(NamedTuple):
     damping: float = 1e-10
 
 
-def entropic_steps(problem: Problem, start: Start) -> Iterator[Step | None]:
-    """min_{P in U(a,b)} f(P) + reg Σ d (P log(P/r) - P + r): the iterations, one item each.
+class _Ascent:
+    """Newton's method on φ: the dual function with its last point, and the linear algebra."""
 
-    The first item holds a plan and a bound whatever follows: the independent plan, and potentials
-    below a point of B(F).
+    def __init__(self, options: Entropic, problem: Problem, start: Start) -> None:
+        self.options, self.problem = options, problem
+        self.dual = dual = smooth_dual(problem)
+        self.directions = Directions(options.dense, options.dense_last, options.cg_steps)
+        # A point of B(F) to begin with.
+        self.K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
+        dual.p, dual.q = c_transform(self.K, np.zeros(problem.shape[0]))
+        costs = float(np.abs(self.K).max(where=np.isfinite(self.K), initial=0.0))
+        self.reach = costs + 50.0 * problem.reg  # no sensible step is longer
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> steps = entropic_steps(Problem.of(np.ones((2, 3)), reg=0.1), Start())
-    >>> round(next(steps).value, 12)
-    1.0
-    """
-    dual = smooth_dual(problem)
-    K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
-    dual.p, dual.q = c_transform(K, np.zeros(problem.shape[0]))
-    dual.reach = float(np.abs(K).max(where=np.isfinite(K), initial=0.0)) + 50.0 * problem.reg
-    yield _first(dual, K)
-    regs = _stages(dual, K)
-    if start.potentials is not None:
-        cold = dual.p, dual.q
-        if dual.evaluate(*start.potentials, problem.reg) > -np.inf:
-            K, regs = dual.cost(), regs[-1:]
-        else:
-            dual.p, dual.q = cold
-    for reg in regs[:-1]:
-        point = _enter(dual, K, reg)
-        for _ in range(_STAGE_STEPS):
-            if dual.error < _STAGE_ERROR:
+    def steps(self, start: Start) -> Iterator[Step | None]:
+        """The iterations.
+
+        The first item holds a plan and a bound whatever follows: the independent plan, and
+        potentials below a point of B(F).
+        """
+        problem, dual = self.problem, self.dual
+        P = round_plan(problem.independent, problem.a, problem.b, allowed=problem.function.allowed)
+        yield _step(P, dual.value(P), dual.prove(dual.p, dual.q, self.K))
+        regs = self._stages()
+        if start.potentials is not None:
+            cold = dual.p, dual.q
+            if dual.evaluate(*start.potentials, problem.reg) > -np.inf:
+                self.K, regs = dual.cost(), regs[-1:]
+            else:
+                dual.p, dual.q = cold
+        for reg in regs[:-1]:
+            yield from self._stage(reg)
+        yield from self._final()
+
+    def _stages(self) -> list[float]:
+        """The values of reg to go through, the last one that of the problem."""
+        dual, options = self.dual, self.options
+        mean = dual.a @ np.where(np.isfinite(self.K), self.K, 0.0) @ dual.b
+        first = options.first_reg if dual.uniform else options.first_reg_weighted
+        regs = [self.problem.reg]
+        while regs[-1] < first * mean / (dual.total * dual.mass):
+            regs.append(regs[-1] * options.stage)
+        return regs[::-1]
+
+    def _enter(self, reg: float) -> Iterate:
+        p, q = self.dual.balance(self.K, reg, self.options.sweeps)
+        return Iterate(p, q, self.dual.evaluate(p, q, reg))
+
+    def _stage(self, reg: float) -> Iterator[Step | None]:
+        """A larger reg, solved roughly."""
+        dual, point = self.dual, self._enter(reg)
+        for _ in range(self.options.stage_steps):
+            if dual.error < self.options.stage_error:
                 break
             yield None
-            following = newton_step(dual, point)
+            following = self._newton_step(point)
             if following is None:
                 dual.evaluate(point.p, point.q, reg)
                 break
             point = following
-        K = dual.cost()
-        yield _stage_step(dual, K)
-    yield from _final(dual, _enter(dual, K, problem.reg))
-    if problem.M.size <= _SMALL:
-        # Where costs of very different sizes make the dual function too stiff: what the problem
-        # without entropy proves, and once more from there.
-        potentials = None
-        for step in cutting_planes(replace(problem, reg=0.0), start):
-            found = with_entropy(problem, step)
-            potentials = None if found.dual is None else found.dual()[:2]
-            yield found
-        if potentials is not None and dual.evaluate(*potentials, problem.reg) > -np.inf:
-            yield from _final(dual, _enter(dual, dual.cost(), problem.reg))
+        self.K = dual.cost()
+        # What a larger reg proves: K is in B(F) all the same, and potentials below it are safe.
+        yield _step(*dual.round(), dual.prove(*c_transform(self.K, dual.p), self.K))
 
+    def _final(self) -> Iterator[Step | None]:
+        """Newton steps at the reg of the problem until doubles can do no better."""
+        options, dual, point = self.options, self.dual, self._enter(self.problem.reg)
+        shown, silent, waited = 0.1, 0, 0
+        value, bound = np.inf, -np.inf
+        while waited < options.patience:
+            silent += 1
+            if dual.error <= options.news * shown or silent == options.news_steps:
+                shown, silent = dual.error, 0
+                step = self._certified()
+                closed = max(value - step.value, 0.0) + max(step.lower_bound - bound, 0.0)
+                waited = 0 if closed >= 0.01 * (value - bound) else waited + 1
+                value, bound = min(value, step.value), max(bound, step.lower_bound)
+                yield step
+            else:
+                yield None
+            following = self._newton_step(point)
+            if following is None:
+                break
+            point = following
+        dual.evaluate(point.p, point.q, self.problem.reg)
+        yield self._certified()
 
-def with_entropy(problem: Problem, step: Step) -> Step:
-    """What a step for the problem without entropy proves with it."""
-    assert step.plan is not None
-    assert step.dual is not None
-    P, proof = step.plan(), step.dual()
-    assert proof.K is not None
-    bound = entropic_bound(problem, proof.u, proof.v, proof.K)
-    proof = proof._replace(bound=bound)
-    return Step(problem.objective(P), lambda: P, bound, lambda: proof)
+    def _certified(self) -> Step:
+        dual = self.dual
+        return _step(*dual.round(), dual.prove(dual.p, dual.q, dual.cost()))
 
+    def _newton_step(self, point: Iterate) -> Iterate | None:
+        """One Newton step with line search on φ; None when φ cannot be raised any more.
 
-def _first(dual: SmoothDual, K: Array) -> Step:
-    problem = dual.problem
-    P = round_plan(problem.independent, problem.a, problem.b, allowed=problem.function.allowed)
-    return _step(P, dual.value(P), dual.prove(dual.p, dual.q, K))
+        Edges that carry nothing yet have no curvature, and a full step may make their exponentials
+        explode. When the line search ends early, the Hessian just beyond its end knows these edges:
+        it is added, and the direction computed once more from the same point. The dual function is
+        left at the new point.
+        """
+        dual, options = self.dual, self.options
+        g, H, error = dual.gradient, dual.hessian(), dual.error
+        lent = self._lent(H.diagonal)
+        best: Iterate | None = None
+        damping, n = point.damping, point.p.size
+        for _ in range(options.rounds):
+            s = self.directions.solve(H, g, damping * H.diagonal + lent, min(0.1, error))
+            if not np.isfinite(s).all():  # H has over- or underflowed
+                break
+            # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
+            s *= min(1.0, self.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
+            slope = float(g @ s)
+            t, found = self._line_search(point, s, slope, error)
+            if found is not None and (best is None or found.phi > best.phi):
+                best = found
+            if t >= options.long or slope <= self._noise(point):
+                damping = max(damping / 10.0, options.damping)
+                break
+            far = 2.0 * t
+            dual.evaluate(point.p + far * s[:n], point.q + far * s[n:], dual.reg)
+            crowd = float(dual.rows.sum()) / dual.total
+            if crowd < 1e100:
+                # Out there X may be huge; what counts is where, so it is scaled to the mass.
+                H = H.plus(dual.hessian(), 1.0 / max(crowd, 1.0))
+            else:
+                damping *= 10.0
+        else:
+            damping *= 10.0
+        if best is None:
+            return None
+        best = best._replace(damping=damping)
+        if dual.p is not best.p:
+            dual.evaluate(best.p, best.q, dual.reg)
+        return best if t == 1.0 else self._rebalanced(best)
 
+    def _lent(self, diagonal: Array) -> Array:
+        """Curvature that points whose part of the plan is not alive yet borrow from the plan r."""
+        dual = self.dual
+        marginals = np.concatenate([dual.a, dual.b])
+        least = 1e-2 * marginals * (dual.total / (dual.reg * dual.mass))
+        lent = np.maximum(least - diagonal, 0.0)
+        lent[diagonal + lent == 0.0] = 1.0  # points without mass stay where they are
+        return lent
 
-def _stage_step(dual: SmoothDual, K: Array) -> Step:
-    """What a larger reg proves: K is in B(F) all the same, and potentials below it are safe."""
-    return _step(*dual.round(), dual.prove(*c_transform(K, dual.p), K))
+    def _rebalanced(self, point: Iterate) -> Iterate:
+        """Sinkhorn's iteration with K fixed at its best: φ = max_K never falls."""
+        dual = self.dual
+        p, q = dual.balance(dual.cost(), dual.reg, self.options.few_sweeps)
+        phi = dual.evaluate(p, q, dual.reg)
+        if phi > point.phi:
+            return Iterate(p, q, phi, point.damping)
+        dual.evaluate(point.p, point.q, dual.reg)
+        return point
 
+    def _noise(self, point: Iterate) -> float:
+        """Differences of φ below this are rounding."""
+        dual = self.dual
+        size = np.abs(dual.a * point.p).sum() + np.abs(dual.b * point.q).sum()
+        return 1e-14 * float(size + dual.reg * dual.mass)
 
-def _certified(dual: SmoothDual) -> Step:
-    return _step(*dual.round(), dual.prove(dual.p, dual.q, dual.cost()))
+    def _line_search(
+        self, point: Iterate, s: Array, slope: float, error: float
+    ) -> tuple[float, Iterate | None]:
+        """The largest step among 1, 1/2, ... with enough ascent; the last step tried if none."""
+        dual, n, noise = self.dual, point.p.size, self._noise(point)
+        t = 1.0
+        while slope > 0.0:
+            check_time()
+            p, q = point.p + t * s[:n], point.q + t * s[n:]
+            phi = dual.evaluate(p, q, dual.reg)
+            level = slope <= 1e2 * noise  # only the gradient can tell better from worse
+            if phi >= point.phi + 1e-4 * t * slope or (level and dual.error < 0.9 * error):
+                return t, Iterate(p, q, phi)
+            if slope <= noise or t < 1e-7:
+                break
+            t *= 0.5 if phi > -np.inf else 0.25
+        return 0.5 * t, None
 
 
 def _step(P: Array, value: float, proof: Dual) -> Step:
     return Step(value, lambda: P, proof.bound, lambda: proof)
-
-
-def _stages(dual: SmoothDual, K: Array) -> list[float]:
-    """The values of reg to go through, the last one that of the problem."""
-    level = dual.a @ np.where(np.isfinite(K), K, 0.0) @ dual.b / (dual.total * dual.mass)
-    regs = [dual.problem.reg]
-    while regs[-1] < _FIRST_REG[dual.uniform] * level:
-        regs.append(regs[-1] * _STAGE)
-    return regs[::-1]
-
-
-def _enter(dual: SmoothDual, K: Array, reg: float) -> Iterate:
-    p, q = dual.balance(K, reg, _SWEEPS)
-    return Iterate(p, q, dual.evaluate(p, q, reg))
-
-
-def _rebalanced(dual: SmoothDual, point: Iterate) -> Iterate:
-    """Sinkhorn's iteration with K fixed at its best: φ = max_K never falls."""
-    p, q = dual.balance(dual.cost(), dual.reg, _FEW)
-    phi = dual.evaluate(p, q, dual.reg)
-    if phi > point.phi:
-        return Iterate(p, q, phi, point.damping)
-    dual.evaluate(point.p, point.q, dual.reg)
-    return point
-
-
-def _final(dual: SmoothDual, point: Iterate) -> Iterator[Step | None]:
-    """Newton steps at the reg of the problem until doubles can do no better."""
-    shown, silent, waited = 0.1, 0, 0
-    value, bound = np.inf, -np.inf
-    while waited < _PATIENCE:
-        silent += 1
-        if dual.error <= _NEWS * shown or silent == _NEWS_STEPS:
-            shown, silent = dual.error, 0
-            step = _certified(dual)
-            closed = max(value - step.value, 0.0) + max(step.lower_bound - bound, 0.0)
-            waited = 0 if closed >= 0.01 * (value - bound) else waited + 1
-            value, bound = min(value, step.value), max(bound, step.lower_bound)
-            yield step
-        else:
-            yield None
-        following = newton_step(dual, point)
-        if following is None:
-            break
-        point = following
-    dual.evaluate(point.p, point.q, dual.problem.reg)
-    yield _certified(dual)
-
-
-def newton_step(dual: SmoothDual, point: Iterate) -> Iterate | None:
-    """One Newton step with line search on φ; None when φ cannot be raised any more.
-
-    Edges that carry nothing yet have no curvature, and a full step may make their exponentials
-    explode. When the line search ends early, the Hessian just beyond its end knows these edges: it
-    is added, and the direction computed once more from the same point. The dual function is left
-    at the new point.
-    """
-    g, H, error = dual.gradient, dual.hessian(), dual.error
-    # Points whose part of the plan has not come to life yet borrow some curvature from the plan r.
-    marginals = np.concatenate([dual.a, dual.b])
-    lent = np.maximum(1e-2 * marginals * (dual.total / (dual.reg * dual.mass)) - H.diagonal, 0.0)
-    lent[H.diagonal + lent == 0.0] = 1.0  # points without mass stay where they are
-    best: Iterate | None = None
-    damping, n = point.damping, point.p.size
-    for _ in range(_ROUNDS):
-        s = direction(dual, H, g, damping * H.diagonal + lent, min(0.1, error))
-        if not np.isfinite(s).all():  # H has over- or underflowed
-            break
-        # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
-        s *= min(1.0, dual.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
-        slope = float(g @ s)
-        t, found = _line_search(dual, point, s, slope, error)
-        if found is not None and (best is None or found.phi > best.phi):
-            best = found
-        if t >= _LONG or slope <= _noise(dual, point):
-            damping = max(damping / 10.0, _DAMPING)
-            break
-        far = 2.0 * t
-        dual.evaluate(point.p + far * s[:n], point.q + far * s[n:], dual.reg)
-        crowd = float(dual.rows.sum()) / dual.total
-        if crowd < 1e100:
-            # Out there X may be huge; what counts is where, so it is scaled to the mass.
-            H = H.plus(dual.hessian(), 1.0 / max(crowd, 1.0))
-        else:
-            damping *= 10.0
-    else:
-        damping *= 10.0
-    if best is None:
-        return None
-    best = best._replace(damping=damping)
-    if dual.p is not best.p:
-        dual.evaluate(best.p, best.q, dual.reg)
-    return best if t == 1.0 else _rebalanced(dual, best)
-
-
-def _noise(dual: SmoothDual, point: Iterate) -> float:
-    """Differences of φ below this are rounding."""
-    size = np.abs(dual.a * point.p).sum() + np.abs(dual.b * point.q).sum() + dual.reg * dual.mass
-    return 1e-14 * float(size)
-
-
-def _line_search(
-    dual: SmoothDual, point: Iterate, s: Array, slope: float, error: float
-) -> tuple[float, Iterate | None]:
-    """The largest step among 1, 1/2, ... with enough ascent; the last step tried if none."""
-    n, noise = point.p.size, _noise(dual, point)
-    t = 1.0
-    while slope > 0.0:
-        check_time()
-        p, q = point.p + t * s[:n], point.q + t * s[n:]
-        phi = dual.evaluate(p, q, dual.reg)
-        level = slope <= 1e2 * noise  # only the gradient can tell better from worse
-        if phi >= point.phi + 1e-4 * t * slope or (level and dual.error < 0.9 * error):
-            return t, Iterate(p, q, phi)
-        if slope <= noise or t < 1e-7:
-            break
-        t *= 0.5 if phi > -np.inf else 0.25
-    return 0.5 * t, None
-
-
-def direction(dual: SmoothDual, H: Hessian, g: Array, D: Array, tol: float) -> Array:
-    """s with (H + diag(D)) s = g, to the tolerance or better.
-
-    Where conjugate gradients fail once they would fail again: the dual function remembers.
-    """
-    if g.size > _DENSE and not dual.stiff:
-        s, reached = _conjugate_gradients(H, g, D, tol)
-        if reached or g.size > _DENSE_LAST:
-            return s
-        dual.stiff = True
-    return _cholesky(H, g, D)
-
-
-def _cholesky(H: Hessian, g: Array, D: Array) -> Array:
-    scale = 1.0 / np.sqrt(H.diagonal + D)
-    A = H.matrix()
-    A *= scale[:, None]
-    A *= scale
-    A[np.diag_indices_from(A)] = 1.0
-    for _ in range(4):
-        try:
-            factor = cho_factor(A, lower=True, check_finite=False)
-            return scale * cho_solve(factor, scale * g, check_finite=False)
-        except LinAlgError:
-            A[np.diag_indices_from(A)] *= 1.0 + 1e-8
-    return scale * scale * g
-
-
-def _conjugate_gradients(H: Hessian, g: Array, D: Array, tol: float) -> tuple[Array, bool]:
-    """The same by preconditioned conjugate gradients, and whether they reached the tolerance."""
-    diagonal = H.diagonal + D
-    s, r = np.zeros_like(g), g.copy()
-    z = r / diagonal
-    d = z
-    square = float(r @ z)
-    goal = tol * tol * square
-    for _ in range(_CG_STEPS):
-        check_time()
-        Hd = H.times(d) + D * d
-        curvature = float(d @ Hd)
-        if not curvature > 0.0:
-            break
-        s += square / curvature * d
-        r -= square / curvature * Hd
-        z = r / diagonal
-        last, square = square, float(r @ z)
-        if square <= goal:
-            return s, True
-        d = z + square / last * d
-    return s, square <= goal

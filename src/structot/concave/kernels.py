@@ -47,14 +47,6 @@ def _piece(params: Array, x: float) -> int:
 
 
 @_jit
-def _piecewise_value(params: Array, x: float) -> float:
-    count, k = (params.size - 1) // 3, _piece(params, x)
-    if k == 0:
-        return params[count] * x
-    return params[2 * count + k] + params[count + k] * (x - params[k - 1])
-
-
-@_jit
 def _piecewise_secant(params: Array, x: float, h: float) -> float:
     count, k = (params.size - 1) // 3, _piece(params, x)
     if h == 0.0:
@@ -89,51 +81,6 @@ def _threshold_secant(alpha: float, scale: float, x: float, h: float) -> float:
 
 
 @_jit
-def value(kind: int, params: Array, x: float) -> float:
-    """g(x)."""
-    if kind == LINEAR:
-        return x
-    if kind == THRESHOLD_SQRT:
-        y = max(x - params[0], 0.0)
-        return min(x, params[0]) + y / (math.sqrt(y / params[1] + 0.25) + 0.5)
-    if kind == SQRT:
-        return math.sqrt(x)
-    if kind == POWER:
-        return x ** params[0]
-    if kind == LOG:
-        return params[0] * math.log1p(x / params[0])
-    if kind == TRUNCATION:
-        return min(x, params[0])
-    if kind == PIECEWISE_LINEAR:
-        return _piecewise_value(params, x)
-    if kind == STEP:
-        return 1.0 if x > 0.0 else 0.0
-    return np.nan
-
-
-@_jit
-def slope(kind: int, params: Array, x: float) -> float:
-    """Right derivative g'(x+)."""
-    if kind == LINEAR:
-        return 1.0
-    if kind == THRESHOLD_SQRT:
-        return 0.5 / math.sqrt(max(x - params[0], 0.0) / params[1] + 0.25)
-    if kind == SQRT:
-        return 0.5 / math.sqrt(x) if x > 0.0 else np.inf
-    if kind == POWER:
-        return _power_secant(params[0], x, 0.0)
-    if kind == LOG:
-        return params[0] / (params[0] + x)
-    if kind == TRUNCATION:
-        return 1.0 if x < params[0] else 0.0
-    if kind == PIECEWISE_LINEAR:
-        return params[(params.size - 1) // 3 + _piece(params, x)]
-    if kind == STEP:
-        return 0.0 if x > 0.0 else np.inf
-    return np.nan
-
-
-@_jit
 def secant(kind: int, params: Array, x: float, h: float) -> float:
     """(g(x + h) - g(x)) / h without cancellation; the right slope where h = 0."""
     if kind == LINEAR:
@@ -158,35 +105,6 @@ def secant(kind: int, params: Array, x: float, h: float) -> float:
             return 0.0
         return 1.0 / h if h > 0.0 else np.inf
     return np.nan
-
-
-@_jit
-def block_value(
-    kind: Ints,
-    offset: Ints,
-    params: Array,
-    outer: Array,
-    inner: Array,
-    b: int,
-    x: float,
-) -> float:
-    """outer[b] * g_b(inner[b] * x)."""
-    return outer[b] * value(kind[b], params[offset[b] : offset[b + 1]], inner[b] * x)
-
-
-@_jit
-def block_slope(
-    kind: Ints,
-    offset: Ints,
-    params: Array,
-    outer: Array,
-    inner: Array,
-    b: int,
-    x: float,
-) -> float:
-    """Right derivative of block b at x."""
-    scale = outer[b] * inner[b]
-    return scale * slope(kind[b], params[offset[b] : offset[b + 1]], inner[b] * x)
 
 
 @_jit

@@ -274,20 +274,6 @@ def alternate(
     return K, log_plan, error, n_iter, code
 
 
-def alternate_reference(
-    L: FloatArray, a: FloatArray, b: FloatArray, g: FloatArray, goal: float, max_iter: int
-) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """The same iteration in plain log-domain NumPy: plan, f, g, number of iterations."""
-    n_iter = 0
-    while True:
-        f = np.log(a) - np.logaddexp.reduce(L + g, axis=1)  # (n,)
-        P = np.exp(L + f[:, None] + g)  # (n, m)
-        if np.abs(P.sum(axis=0) - b).sum() <= goal or n_iter == max_iter:
-            return P, f, g, n_iter
-        n_iter += 1
-        g = np.log(b) - np.logaddexp.reduce(L + f[:, None], axis=0)  # (m,)
-
-
 @_jit
 def residuals(P: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """r = a - P1 and c = b - P'1, as if computed in twice the precision (error-free sums)."""
@@ -383,14 +369,3 @@ def c_transform_kernel(K: FloatArray, u: FloatArray, v: FloatArray) -> None:
                 z = low - K[i, j]
                 above |= (K[i, j] - (low - z)) - (v[j] + z) < 0.0
         u[i] = np.nextafter(low, -np.inf) if above else low
-
-
-def c_transform_reference(
-    K: FloatArray, u: FloatArray, v: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The c-transform in NumPy, without the last rounding downwards."""
-    some_row = np.isfinite(K[np.isfinite(u)]).any(axis=0)
-    column = np.min(K - np.where(np.isfinite(u), u, -np.inf)[:, None], axis=0, initial=np.inf)
-    v = np.where(some_row, column, v)
-    row = np.min(K - v, axis=1, initial=np.inf)
-    return np.where(np.isfinite(row), row, 0.0), v

@@ -1,0 +1,1 @@
+"""The central path of a linear program, or of one with entropy."""
