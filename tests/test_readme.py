@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,35 @@ def test_readme_snippets_run(tmp_path, monkeypatch):
         plt.close("all")
 
 
-def test_readme_table_is_what_was_measured():
+def test_benchmark_page_and_ratios_are_what_was_measured():
     pytest.importorskip("matplotlib")
-    from benchmarks.run import HERE, TASKS, earlier, with_table
+    from benchmarks import report
+    from benchmarks.run import TASKS
 
-    rows = earlier(HERE / "results.json")
-    assert list(rows) == list(TASKS)
+    environment, rows = report.read()
+    assert list(dict.fromkeys(row.task for row in rows)) == list(TASKS)
+    assert report.PAGE.read_text(encoding="utf-8") == report.page(environment, rows)
     text = README.read_text(encoding="utf-8")
-    assert with_table(text, [row for task in rows.values() for row in task]) == text
+    assert text.count(report.MARKS[0]) == text.count(report.MARKS[1]) == 1
+    assert report.with_ratios(text, rows) == text
+
+
+def test_a_missed_goal_is_said():
+    pytest.importorskip("matplotlib")
+    from benchmarks import report
+
+    environment, rows = report.read()
+    missed = [replace(row, ratio=9 * row.limit) if row.limit else row for row in rows]
+    page = report.page(environment, missed)
+    assert page.count("**no**") == sum(row.limit is not None for row in rows)
+    assert f"0 of {page.count('**no**')} goals are met" in page
+    assert page.count(", the goal is ") == page.count("**no**")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_pages_link_to_files_that_exist(path):
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
 def test_readme_links_to_files_that_exist():
