@@ -104,11 +104,8 @@ def with_ratios(text: str, rows: list[Row]) -> str:
     _, _, after = rest.partition(MARKS[1])
     lines = [f"{_versions(rows)}. Our time against that of", ""]
     for sentence, task, against in LINES:
-        ratios = [
-            row.ratio
-            for row in rows
-            if row.task == task and row.against.startswith(against) and row.limit is not None
-        ]
+        summed = [row for row in rows if row.task == task and row.against.startswith(against)]
+        ratios = [row.ratio for row in summed]
         lines.append(f"- {sentence}: {_span(min(ratios), max(ratios))}")
     return f"{before}{MARKS[0]}\n\n" + "\n".join(lines) + f"\n\n{MARKS[1]}{after}"
 
@@ -131,5 +128,11 @@ def _versions(rows: list[Row]) -> str:
 
 
 def _span(low: float, high: float) -> str:
-    texts = [f"{1 / x:.3g}× faster" if x < 1.0 else f"{x:.2g}× its time" for x in (low, high)]
-    return texts[0] if texts[0] == texts[1] else " to ".join(texts)
+    """The best and the worst ratio in words."""
+    if high < 1.0:
+        low, high, word = 1.0 / high, 1.0 / low, "faster"
+    elif low >= 1.0:
+        word = "its time"
+    else:
+        return f"from {1 / low:.2g}× faster to {high:.2g}× its time"
+    return f"{low:.3g}× {word}" if low == high else f"{low:.3g} to {high:.3g}× {word}"

@@ -1,4 +1,4 @@
-"""Every Python snippet of the README runs, in order and in one namespace, as a reader types it."""
+"""Every Python snippet of the documents runs, as a reader types it; figures are as measured."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ def _snippets(path: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, hit.start(1)), hit.group(1)) for hit in FENCE.finditer(text)]
 
 
-def test_readme_snippets_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page", [README, ROOT / "docs" / "choosing.md"], ids=lambda page: page.name
+)
+def test_snippets_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda *args, **kwargs: None)
-    snippets = _snippets(README)
-    assert snippets, "README.md has no ```python block"
+    snippets = _snippets(page)
+    assert snippets, f"{page.name} has no ```python block"
     namespace: dict[str, object] = {"__name__": "__main__"}
     try:
         for line, code in snippets:
-            # Leading newlines make the line numbers of a traceback those of the README.
-            exec(compile("\n" * line + code, str(README), "exec"), namespace)
+            # Leading newlines make the line numbers of a traceback those of the page.
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
     finally:
         plt.close("all")
 
