@@ -33,6 +33,7 @@ class Row:
     method: str = ""
     n_iter: int | None = None
     note: str = ""
+    version: str = ""  # of structot, when it was measured
 
     @property
     def met(self) -> bool | None:
@@ -81,7 +82,7 @@ def growth_exponent(sizes: Iterable[float], seconds: Iterable[float]) -> float:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The table of the README."""
+    """The table of docs/benchmarks.md."""
     lines = [
         "| task | against | ours | baseline | measured | goal | met | gap |",
         "| --- | --- | ---: | ---: | ---: | --- | :---: | ---: |",

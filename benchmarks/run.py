@@ -1,7 +1,8 @@
 """Run the benchmark: ``python -m benchmarks.run [--quick] [--only NAME ...]``.
 
-Writes ``results.json`` and ``results.png`` beside this file, puts the table into the README, and
-prints it. ``--table`` only redraws and rewrites from the results there are.
+Writes ``results.json`` and ``results.png`` beside this file, ``docs/benchmarks.md`` and the ratios
+of the README, and prints the table. ``--table`` only redraws and rewrites from the results there
+are.
 Tasks left out by ``--only`` keep their earlier rows. ``--quick`` runs small versions, for which the
 goals mean little, and writes into ``benchmarks/quick``.
 """
@@ -14,11 +15,12 @@ import json
 import os
 import platform
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import adaptation, images, sentences, structures, tasks
+import structot
+from benchmarks import adaptation, images, report, sentences, structures, tasks
 from benchmarks.draw import draw
 from benchmarks.measure import say
 from benchmarks.rows import Row, markdown
@@ -34,7 +36,6 @@ for _task in (
     TASKS[_task.__name__] = _task
 
 HERE = Path(__file__).resolve().parent
-MARKS = "<!-- benchmark table -->", "<!-- end of benchmark table -->"
 
 
 def main() -> None:
@@ -53,15 +54,15 @@ def main() -> None:
     for name in [] if arguments.table else arguments.only or TASKS:
         say(f"{name}: {(TASKS[name].__doc__ or '').splitlines()[0]}")
         start = time.perf_counter()
-        rows[name] = TASKS[name](arguments.quick)
+        measured = TASKS[name](arguments.quick)
+        rows[name] = [replace(row, version=structot.__version__) for row in measured]
         say(f"  {name} took {time.perf_counter() - start:.0f} s")
         _write(rows, folder)
     ordered = _ordered(rows)
     draw(ordered, folder / "results.png")
     print(markdown(ordered))
     if not arguments.quick:
-        readme = HERE.parent / "README.md"
-        readme.write_text(with_table(readme.read_text(encoding="utf-8"), ordered), encoding="utf-8")
+        report.write()
     say(f"wrote {folder / 'results.json'} and {folder / 'results.png'}")
 
 
@@ -76,21 +77,11 @@ def _write(rows: dict[str, list[Row]], folder: Path) -> None:
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
 
 
-def with_table(text: str, rows: list[Row]) -> str:
-    """The README with the table of these rows between its two marks."""
-    before, _, rest = text.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    return f"{before}{MARKS[0]}\n\n{markdown(rows)}\n\n{MARKS[1]}{after}"
-
-
 def earlier(path: Path) -> dict[str, list[Row]]:
     """The rows of an earlier run, by task."""
     rows: dict[str, list[Row]] = {}
-    if path.exists():
-        names = {field.name for field in fields(Row)}
-        for entry in json.loads(path.read_text(encoding="utf-8"))["rows"]:
-            row = Row(**{key: value for key, value in entry.items() if key in names})
-            rows.setdefault(row.task, []).append(row)
+    for row in report.read(path)[1] if path.exists() else ():
+        rows.setdefault(row.task, []).append(row)
     return rows
 
 

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
 
 import structot as sot
 from structot import plot
@@ -35,8 +36,11 @@ def heat(axis):
 def test_plan_shows_mass_sorted_by_group(ax):
     P = np.array([[0.0, 0.4], [0.1, 0.0], [0.0, 0.5]])
     assert plot.plan(P, ["b", "a", "b"], ["y", "x"], ax=ax) is ax
-    sorted_mass = P[[1, 0, 2]][:, [1, 0]]
-    np.testing.assert_allclose(heat(ax), np.sqrt(sorted_mass / 0.5))
+    np.testing.assert_array_equal(heat(ax), P[[1, 0, 2]][:, [1, 0]])
+    # Faint blocks stay visible: what is shown is the square root of the share of the largest.
+    assert ax.images[0].norm(0.1) == pytest.approx(np.sqrt(0.1 / 0.5))
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b"]
+    np.testing.assert_allclose(ax.get_yticks(), [0.0, 1.5])  # the middle of each group
     dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert [line.get_ydata()[0] for line in dashed[:1]] == [0.5]  # below the one point of "a"
     assert len(dashed) == 2
@@ -49,9 +53,9 @@ def test_a_large_plan_is_pooled_without_losing_mass(ax):
     plot.plan(P, ax=ax)
     tiles = heat(ax)
     assert max(tiles.shape) <= 250
-    # The square of what is shown is proportional to the mass in each tile: every tile row has the
-    # mass of its four points, none is dropped as by drawing every fourth row.
-    rows = (tiles**2).sum(axis=1)
+    # Every tile row has the mass of its four points: none is dropped, as it would be by drawing
+    # every fourth row.
+    rows = tiles.sum(axis=1)
     np.testing.assert_allclose(rows, rows.mean(), rtol=1e-9)
 
 
@@ -166,11 +170,91 @@ def test_a_new_figure_is_made_without_an_axis(solved):
     assert plt.get_fignums() == before  # one figure each, and no other
 
 
+def test_options_go_to_matplotlib(solved, ax):
+    data, result = solved
+    plot.plan(result, ax=ax, cmap="viridis", vmax=1.0)
+    assert ax.images[0].get_cmap().name == "viridis"
+    assert ax.images[0].get_clim()[1] == 1.0
+    plot.costs(result, ax=ax, cmap="Greys")
+    assert ax.child_axes[0].images[0].get_cmap().name == "Greys"
+    plot.matching(data.X, data.Y, result, ax=ax, linestyles="dotted")
+    assert ax.collections[0].get_linestyle()[0][1] is not None
+
+
+def test_a_new_figure_has_a_legend_and_a_colour_bar(solved):
+    data, result = solved
+    axis = plot.matching(data.X, data.Y, result, ["a", "b"] * 6, ["b", "c", "c"] * 3)
+    entries = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert entries == ["source", "target", "a", "b", "c"]
+    square = axis.get_legend().legend_handles[3]
+    points = axis.collections[1].get_facecolor()
+    np.testing.assert_allclose(to_rgba(square.get_color()), points[1])  # "b"
+    plt.close(axis.figure)
+    axis = plot.plan(result)
+    bar = axis.figure.axes[1]
+    assert bar.get_ylabel() == "mass"
+    assert bar.get_ylim()[1] == pytest.approx(result.plan.max())
+    plt.close(axis.figure)
+
+
+def test_a_given_axis_stays_as_it_is(solved, ax):
+    data, result = solved
+    plot.matching(data.X, data.Y, result, data.source_labels, ax=ax)
+    plot.plan(result, data.source_labels, ax=ax)
+    assert ax.get_legend() is None
+    assert ax.figure.axes == [ax]
+
+
+def test_block_mass_shows_shares_with_the_names_of_the_groups(ax):
+    M = np.array([[0.0, 1.0, 9.0], [9.0, 9.0, 0.0], [1.0, 0.0, 9.0]])
+    structure = sot.Groups(["north", "south", "north"], ["x", "x", "y"])
+    result = sot.solve(M, structure=structure)
+    assert plot.block_mass(result, ax=ax) is ax
+    np.testing.assert_allclose(heat(ax), [[2 / 3, 0.0], [0.0, 1 / 3]], atol=1e-9)
+    assert [text.get_text() for text in ax.texts] == ["67 %", "0 %", "0 %", "33 %"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["north", "south"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["x", "y"]
+
+
+def test_block_mass_of_many_groups_has_a_colour_bar_instead_of_numbers():
+    labels = np.arange(20)
+    result = sot.solve(1.0 - np.eye(20), structure=sot.Groups(labels, labels))
+    axis = plot.block_mass(result)
+    assert not axis.texts
+    assert axis.figure.axes[1].get_ylabel() == "share of all mass"
+    plt.close(axis.figure)
+
+
+def test_a_path_shows_its_table_in_the_order_of_the_dials(solved, ax):
+    data, _ = solved
+    labels = data.source_labels, data.target_labels
+    dials = [0.9, 0.0, 0.5]
+    structures = [sot.Groups(*labels, sot.concave.Discount(d)) for d in dials]
+    found = sot.solve_path(data.cost, structures=structures, tol=1e-3)
+    assert found.plot(ax, label="discount") is ax
+    table, order = found.table(), [1, 2, 0]
+    for part, column in zip(ax.child_axes, ("partners", "concentration", "linear"), strict=True):
+        (curve,) = part.lines
+        np.testing.assert_array_equal(curve.get_xdata(), [0.0, 0.5, 0.9])
+        np.testing.assert_array_equal(curve.get_ydata(), table[column][order])
+    assert ax.child_axes[0].get_xlabel() == "discount"
+
+
+def test_a_path_over_reg_is_drawn_on_a_log_scale_without_groups(solved, ax):
+    data, _ = solved
+    found = sot.solve_path(data.cost, reg=[10.0, 0.1], tol=1e-3)
+    lower, upper = plot.path(found, ax).child_axes
+    assert upper.get_xscale() == lower.get_xscale() == "log"
+    assert lower.get_xlabel() == "reg"
+    np.testing.assert_array_equal(lower.lines[0].get_ydata(), found.table()["partners"][::-1])
+
+
 @pytest.mark.parametrize(
     ("draw", "words"),
     [
         (lambda r: plot.matching(np.ones((3, 2)), np.ones((9, 2)), r), r"X must .*\(12, 2\)"),
         (lambda r: plot.plan(np.ones(3)), "plan"),
+        (lambda r: plot.block_mass(replace(r, structure=None)), "block_mass needs a structure"),
         (lambda r: plot.convergence({}), "empty"),
         (lambda r: plot.convergence(r, show="all"), "show"),
     ],

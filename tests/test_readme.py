@@ -1,8 +1,9 @@
-"""Every Python snippet of the README runs, in order and in one namespace, as a reader types it."""
+"""Every Python snippet of the documents runs, as a reader types it; figures are as measured."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,31 +19,55 @@ def _snippets(path: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, hit.start(1)), hit.group(1)) for hit in FENCE.finditer(text)]
 
 
-def test_readme_snippets_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page", [README, ROOT / "docs" / "choosing.md"], ids=lambda page: page.name
+)
+def test_snippets_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda *args, **kwargs: None)
-    snippets = _snippets(README)
-    assert snippets, "README.md has no ```python block"
+    snippets = _snippets(page)
+    assert snippets, f"{page.name} has no ```python block"
     namespace: dict[str, object] = {"__name__": "__main__"}
     try:
         for line, code in snippets:
-            # Leading newlines make the line numbers of a traceback those of the README.
-            exec(compile("\n" * line + code, str(README), "exec"), namespace)
+            # Leading newlines make the line numbers of a traceback those of the page.
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
     finally:
         plt.close("all")
 
 
-def test_readme_table_is_what_was_measured():
+def test_benchmark_page_and_ratios_are_what_was_measured():
     pytest.importorskip("matplotlib")
-    from benchmarks.run import HERE, TASKS, earlier, with_table
+    from benchmarks import report
+    from benchmarks.run import TASKS
 
-    rows = earlier(HERE / "results.json")
-    assert list(rows) == list(TASKS)
+    environment, rows = report.read()
+    assert list(dict.fromkeys(row.task for row in rows)) == list(TASKS)
+    assert report.PAGE.read_text(encoding="utf-8") == report.page(environment, rows)
     text = README.read_text(encoding="utf-8")
-    assert with_table(text, [row for task in rows.values() for row in task]) == text
+    assert text.count(report.MARKS[0]) == text.count(report.MARKS[1]) == 1
+    assert report.with_ratios(text, rows) == text
+
+
+def test_a_missed_goal_is_said():
+    pytest.importorskip("matplotlib")
+    from benchmarks import report
+
+    environment, rows = report.read()
+    missed = [replace(row, ratio=9 * row.limit) if row.limit else row for row in rows]
+    page = report.page(environment, missed)
+    assert page.count("**no**") == sum(row.limit is not None for row in rows)
+    assert f"0 of {page.count('**no**')} goals are met" in page
+    assert page.count(", the goal is ") == page.count("**no**")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_pages_link_to_files_that_exist(path):
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
 def test_readme_links_to_files_that_exist():

@@ -82,8 +82,32 @@ def test_a_missed_gap_is_exit_code_one(folder):
         (("source.png", "target.png", "new.gif"), ["unknown kind of image"]),
         (("deep.tif", "target.png", "new.png"), ["16 bits", ".tif"]),
         (("source.png", "target.png", "new.png", "--segments", "grid"), ["segments"]),
+        (("source.png", "target.png", "new.png", "--alpha", "2"), ["--alpha", "1"]),
+        (
+            ("source.png", "target.png", "new.png", "--alpha", "0.3", "--method", "emd"),
+            ["--alpha has no effect"],
+        ),
     ],
 )
 def test_bad_input_is_one_line(folder, words, said):
     assert refused(here("colors", *words, cwd=folder), *said)
     assert not (folder / words[2]).exists()
+
+
+def test_ctrl_c_says_what_is_true(folder, monkeypatch):
+    """Nothing is written before all of it is computed."""
+    from structot.image import PLAIN_METHODS, ColorTransfer
+
+    of = ColorTransfer.of
+
+    def interrupting(*images, method, **options):
+        if method in PLAIN_METHODS:
+            raise KeyboardInterrupt
+        return of(*images, method=method, **options)
+
+    monkeypatch.setattr(ColorTransfer, "of", interrupting)
+    words = ("colors", "source.png", "target.png", "stopped.png", "--compare", *SMALL)
+    answer = here(*words, cwd=folder)
+    assert answer.returncode == 130
+    assert answer.stderr.strip() == "structot: interrupted; nothing was kept."
+    assert not (folder / "stopped.png").exists()

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 
@@ -12,11 +13,12 @@ import pytest
 from command import MODULE, SCRIPT, environment, here, refused, structot
 
 import structot as sot
-from structot.cli import _tables
 from structot.datasets.synthetic import clusters
 
 DATA = clusters(12, 9, n_classes=3)
-OPTIONS = ("--source-groups", "rows.csv", "--target-groups", "columns.npy", "--alpha", 10)
+LABELS = DATA.source_labels, DATA.target_labels
+GROUPS = ("--source-groups", "rows.csv", "--target-groups", "columns.npy")
+OPTIONS = (*GROUPS, "--alpha", 10, "--units", "cost")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def expected():
 
 
 def test_answer_for_scripts_is_that_of_the_library(folder, expected):
-    answer = structot("solve", "cost.npy", *OPTIONS, "--json", "--out", "plan", cwd=folder)
+    answer = structot("solve", "cost.npy", *OPTIONS, "--json", "--out", "plan.npz", cwd=folder)
     assert answer.returncode == 0, answer.stderr
     assert answer.stderr == ""
     told = json.loads(answer.stdout)
@@ -126,17 +128,22 @@ def test_colour_on_a_terminal_unless_no_color(folder):
         (["names.csv"], ["no numbers"]),
         (["nan.csv"], ["M is NaN at (0, 1)"]),
         (["empty.csv"], ["empty.csv is empty"]),
-        (["cost.npy", "--out", "cost.npy/plan"], ["cannot be written"]),
+        (["cost.npy", "--out", "cost.npy/plan.npz"], ["cannot be written"]),
+        (["cost.npy", "--out", "plan"], ["--out plan", ".npz or .csv"]),
+        (["cost.npy", "--out", "plan.txt"], ["--out plan.txt", ".npz or .csv"]),
+        (["text.npy"], ["text.npy is no .npy file", ".csv"]),
+        (["text.npz"], ["text.npz is no .npz file"]),
+        (["objects.npy"], ["objects.npy", "Python objects", "strings"]),
         (["cost.npy", "--out", "folder.npz", "--force"], ["folder.npz is a folder"]),
         (["words.csv"], ["'two'", "row 2"]),
         (["vector.npy"], ["matrix"]),
         (["negative.npy"], ["M"]),
         (["cost.npy", "--source-groups", "columns.npy"], ["9 entries", "12 points"]),
-        (["cost.npy", "--concave", "cubic"], ["--concave", "'cubic'"]),
+        (["cost.npy", *GROUPS, "--concave", "cubic"], ["--concave", "'cubic'"]),
         (["cost.npy", "--method", "newtn"], ["Did you mean 'newton'"]),
         (["cost.npy", "--tol", "small"], ["--tol"]),
-        (["cost.npy", "--alpha", "-1"], ["alpha"]),
-        (["cost.npy", "--units", "metres"], ["--units"]),
+        (["cost.npy", *GROUPS, "--alpha", "-1"], ["alpha"]),
+        (["cost.npy", *GROUPS, "--units", "metres"], ["--units"]),
         (["cost.npy", "--colour"], ["--colour", "--help"]),
         ([], ["COST"]),
     ],
@@ -150,6 +157,9 @@ def test_bad_input_is_one_line_and_exit_code_two(folder, words, said):
     (folder / "nan.csv").write_text("1,nan\n3,4\n")
     (folder / "empty.csv").write_text("\n")
     (folder / "folder.npz").mkdir(exist_ok=True)
+    (folder / "text.npy").write_text("1,2\n3,4\n")
+    (folder / "text.npz").write_text("1,2\n3,4\n")
+    np.save(folder / "objects.npy", np.array([["a", 1]], object), allow_pickle=True)
     np.save(folder / "vector.npy", np.ones(3))
     np.save(folder / "negative.npy", -np.ones((2, 2)))
     assert refused(here("solve", *words, cwd=folder), *said)
@@ -168,6 +178,132 @@ def test_the_process_ends_so_too(folder, words, said):
     assert refused(structot("solve", *words, cwd=folder), *said)
 
 
+@pytest.mark.parametrize(
+    ("words", "structure"),
+    [
+        ([], sot.Groups(*LABELS)),
+        (["--discount", 0.5], sot.Groups(*LABELS, sot.concave.Discount(0.5))),
+        (["--alpha", 0.1], sot.Groups(*LABELS, sot.concave.ThresholdSqrt(0.1))),
+        (
+            ["--alpha", 9, "--scale", 2, "--units", "cost"],
+            sot.Groups(*LABELS, sot.concave.ThresholdSqrt(9.0, 2.0), units="cost"),
+        ),
+        (
+            ["--concave", "truncation", "--alpha", 0.1],
+            sot.Groups(*LABELS, sot.concave.Truncation(0.1)),
+        ),
+        (["--concave", "log", "--scale", 0.2], sot.Groups(*LABELS, sot.concave.Log(0.2))),
+        (["--exponent", 0.5], sot.Groups(*LABELS, sot.concave.Power(0.5))),
+        (["--concave", "sqrt"], sot.Groups(*LABELS, sot.concave.Sqrt())),
+        (["--concave", "linear"], sot.Modular()),
+        (
+            ["--breaks", "0.1,0.3", "--slopes", "1,0.5,0.2"],
+            sot.Groups(*LABELS, sot.concave.PiecewiseLinear([0.1, 0.3], [1.0, 0.5, 0.2])),
+        ),
+        (
+            ["--charge", 0.05],
+            sot.Modular() + sot.Coverage(*LABELS, weights=0.05, units="block"),
+        ),
+        (
+            ["--charge", 3, "--units", "cost"],
+            sot.Modular() + sot.Coverage(*LABELS, weights=3.0),
+        ),
+    ],
+    ids=lambda x: " ".join(map(str, x)) if isinstance(x, list) else "",
+)
+def test_every_structure_of_the_options(folder, words, structure):
+    answer = here("solve", "cost.npy", *GROUPS, *words, "--json", cwd=folder)
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["value"] == pytest.approx(sot.solve(DATA.cost, structure=structure).value, rel=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--alpha", 1], ["--alpha has no effect without groups"]),
+        (["--discount", 0.5], ["--discount has no effect without groups"]),
+        (["--units", "block"], ["--units has no effect without groups"]),
+        (["--charge", 1], ["--charge has no effect without groups"]),
+        ([*GROUPS, "--concave", "power"], ["--concave power needs --exponent"]),
+        ([*GROUPS, "--concave", "power", "--alpha", 0.5], ["--alpha has no effect", "--exponent"]),
+        ([*GROUPS, "--concave", "threshold-sqrt"], ["needs --alpha"]),
+        ([*GROUPS, "--concave", "sqrt", "--alpha", 1], ["--alpha has no effect", "no parameter"]),
+        ([*GROUPS, "--discount", 0.5, "--alpha", 1], ["--alpha and --discount fit no concave"]),
+        ([*GROUPS, "--charge", 1, "--discount", 0.5], ["--discount", "--charge"]),
+        ([*GROUPS, "--discount", 1.5], ["0 <= d < 1"]),
+        ([*GROUPS, "--breaks", "0.1", "--slopes", "one,two"], ["--slopes", "'one,two'"]),
+        ([*GROUPS, "--breaks", "0.1"], ["--breaks fit no concave"]),
+    ],
+    ids=lambda x: " ".join(map(str, x)),
+)
+def test_an_option_without_effect_is_refused(folder, words, said):
+    assert refused(here("solve", "cost.npy", *words, cwd=folder), *said)
+
+
+def test_a_threshold_that_is_never_reached_is_said(folder):
+    answer = here("solve", "cost.npy", *GROUPS, "--alpha", 10, "--json", cwd=folder)
+    assert answer.returncode == 0
+    (line,) = answer.stderr.splitlines()
+    assert "linear on [0, 1]" in line
+
+
+def test_a_plan_is_saved_as_a_table(folder, expected):
+    words = ("solve", "cost.npy", *OPTIONS, "--tol", "1e-6", "--out", "plan.csv", "--force")
+    answer = here(*words, cwd=folder)
+    assert answer.returncode == 0, answer.stderr
+    plan = np.loadtxt(folder / "plan.csv", delimiter=",")
+    assert plan.shape == (12, 9)
+    np.testing.assert_allclose(plan.sum(axis=1), 1 / 12, rtol=1e-12)
+    extension = expected.structure.bind(DATA.cost).extension(plan)
+    assert extension == pytest.approx(expected.value, rel=1e-4)
+    assert not (folder / "plan.csv.npz").exists()
+
+
+def test_how_the_plan_looks_is_told(folder):
+    answer = here("solve", "cost.npy", *GROUPS, "--discount", 0.95, cwd=folder)
+    result = sot.solve(DATA.cost, structure=sot.Groups(*LABELS, sot.concave.Discount(0.95)))
+    assert f"{result.concentration:.0%} of the mass of a group" in answer.stdout
+    assert re.search(r"^partners +\S+ of 9 per source point", answer.stdout, re.MULTILINE)
+    assert re.search(r"^gap +\d", answer.stdout, re.MULTILINE)  # never negative
+
+
+def test_ctrl_c_keeps_the_best_answer_so_far(folder, monkeypatch):
+    """As a terminal would send it, after the third iteration of a solve without end."""
+    slow = sot.solve
+
+    def interrupting(*arguments, callback, **options):
+        def watch(state):
+            if state.iteration == 3:
+                signal.raise_signal(signal.SIGINT)
+            return callback(state)
+
+        return slow(*arguments, callback=watch, **options)
+
+    monkeypatch.setattr("structot.solvers.solve.solve", interrupting)
+    words = ("solve", "cost.npy", *OPTIONS, "--method", "mirror_descent", "--tol", 0)
+    answer = here(*words, "--out", "stopped.npz", "--json", cwd=folder)
+    assert answer.returncode == 130
+    assert "interrupted; this is the best answer so far." in answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["iterations"] == 3
+    assert told["status"] == "Interrupted before the gap was reached."
+    assert sot.Result.load(folder / "stopped.npz").value == told["value"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_ends_at_once_and_keeps_nothing(folder, monkeypatch):
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("structot.solvers.solve.solve", interrupted)
+    answer = here("solve", "cost.npy", "--out", "never.npz", cwd=folder)
+    assert answer.returncode == 130
+    assert answer.stderr.splitlines()[-1] == "structot: interrupted; nothing was kept."
+    assert not (folder / "never.npz").exists()
+
+
 def test_debug_shows_the_traceback(folder):
     answer = here("solve", "absent.npy", "--debug", cwd=folder)
     assert answer.returncode == 2
@@ -175,7 +311,7 @@ def test_debug_shows_the_traceback(folder):
     assert answer.stderr.strip().splitlines()[-1] == "structot: absent.npy does not exist."
 
 
-@pytest.mark.parametrize("command", [[], ["solve"], ["colors"], ["reproduce"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["solve"], ["path"], ["colors"], ["reproduce"], ["demo"]])
 def test_help_everywhere_with_examples(command, tmp_path):
     answer = here(*command, "--help", cwd=tmp_path, COLUMNS="120")
     assert answer.returncode == 0
@@ -201,65 +337,3 @@ def test_a_reader_that_leaves_early_is_no_error(folder):
         line, shell=True, cwd=folder, env=environment(), capture_output=True, text=True, check=False
     )
     assert answer.stderr == ""
-
-
-# --------------------------------------------------------------------------------------------------
-# Files
-# --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1,2\n3,4\n",
-        "a,b\n1,2\n3,4\n",
-        ",0,1\n0,1,2\n1,3,4\n",  # as pandas writes it, with an index
-        "1;2\n3;4",
-        "1\t2\n3\t4\n",
-        "1 2\n\n3  4\n",
-    ],
-)
-def test_matrices_from_text(tmp_path, text):
-    path = tmp_path / "cost.csv"
-    path.write_text(text)
-    np.testing.assert_array_equal(_tables.read_matrix(path), [[1, 2], [3, 4]])
-
-
-def test_matrices_from_archives(tmp_path):
-    np.savez(tmp_path / "one.npz", anything=np.eye(2))
-    np.savez(tmp_path / "named.npz", cost=np.eye(2), other=np.ones(3))
-    np.savez(tmp_path / "unclear.npz", first=np.eye(2), second=np.ones(3))
-    for name in ("one.npz", "named.npz"):
-        np.testing.assert_array_equal(_tables.read_matrix(tmp_path / name), np.eye(2))
-    with pytest.raises(ValueError, match="first, second"):
-        _tables.read_matrix(tmp_path / "unclear.npz")
-
-
-def test_one_line_too_many_is_a_name_or_nothing_or_a_mistake(tmp_path):
-    path = tmp_path / "labels.csv"
-
-    def read(text):
-        path.write_text(text)
-        return _tables.read_labels(path, 3)
-
-    assert read("class a\nclass b\nclass a\n") == ["class a", "class b", "class a"]
-    assert read("label\na\nb\na\n") == ["a", "b", "a"]
-    assert read("a\nb\na\n\n") == ["a", "b", "a"]
-    for text in ("a\nb\na\na\n", "0\n1\n1\n2\n", "label\na\nb\n\n"):  # which line is extra?
-        with pytest.raises(ValueError, match="4 entries, but there are 3 points"):
-            read(text)
-
-
-@pytest.mark.parametrize("text", ["a\nb\n\nd\n", "label\na\nb\n\nd\n", "a,b,,d\n"])
-def test_labels_from_text_may_be_missing(tmp_path, text):
-    path = tmp_path / "labels.csv"
-    path.write_text(text)
-    assert _tables.read_labels(path, 4) == ["a", "b", None, "d"]
-
-
-def test_weights_from_files(tmp_path):
-    (tmp_path / "w.csv").write_text("0.5\n0.25\n0.25\n")
-    np.testing.assert_array_equal(_tables.read_weights(tmp_path / "w.csv", 3), [0.5, 0.25, 0.25])
-    (tmp_path / "w.csv").write_text("0.5\nhalf\n0.25\n")
-    with pytest.raises(ValueError, match="numbers"):
-        _tables.read_weights(tmp_path / "w.csv", 3)

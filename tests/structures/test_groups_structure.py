@@ -46,7 +46,6 @@ def partition(groups: object, size: int) -> list[list[int]]:
         [{0, 1, 3}],
         [np.array([0, 1, 3]), range(2, 3)],
         [[0, 1, 3], []],
-        [[0, 0, 1, 3]],
     ],
     ids=repr,
 )
@@ -100,7 +99,8 @@ def test_groups_are_numbered_in_sorted_order_with_singletons_last() -> None:
     [
         ([0, 1], r"source has 2 labels, but there are 4 points.*one label per point"),
         ([], r"source has 0 labels, but there are 4 points"),
-        (np.zeros((4, 1)), r"source labels must be one-dimensional.*\(4, 1\)"),
+        (np.zeros((4, 2)), r"source labels must be one-dimensional.*\(4, 2\)"),
+        ([[0, 0, 1, 3]], r"source group 0.*repeats an index"),
         ("abcd", r"source labels must be one-dimensional.*\(\)"),
         ([[0, 1], [4]], r"source group 1 holds index 4, but there are 4 points \(0 to 3\)"),
         ([[0, -1]], r"source group 0 holds index -1, but there are 4 points"),

@@ -12,6 +12,7 @@ import structot
 from structot.cli import _common
 from structot.cli.colors import colors
 from structot.cli.demo import demo
+from structot.cli.path import path
 from structot.cli.reproduce import reproduce
 from structot.cli.solve import solve
 from structot.cli.warmup import warmup
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(reproduce)
 app.command()(solve)
+app.command()(path)
 app.command()(colors)
 app.command()(warmup)
 
@@ -55,7 +57,9 @@ def _root(
 
     - `structot demo`
 
-    - `structot solve cost.npy --source-groups classes.csv --alpha 10`
+    - `structot solve cost.npy --source-groups classes.csv --discount 0.75`
+
+    - `structot path cost.npy --source-groups classes.csv --plot path.png`
 
     - `structot colors photo.png palette.png recoloured.png --compare`
     """
@@ -76,8 +80,11 @@ def run(words: list[str]) -> int:
         command = context.command_path if context is not None else "structot"
         sys.stderr.write(f"{command}: {text} See '{command} --help'.\n")
         return _common.BAD_INPUT
+    except _common.Interrupted as kept:
+        sys.stderr.write(f"\nstructot: interrupted; {kept}\n")
+        return _common.INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("\nstructot: interrupted; what is finished is kept.\n")
+        sys.stderr.write("\nstructot: interrupted; nothing was kept.\n")
         return _common.INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; nothing more may be written at exit either.

@@ -17,7 +17,9 @@ __all__ = [
     "NO_GAP",
     "Debug",
     "Force",
+    "Interrupted",
     "console",
+    "known_suffix",
     "report_error",
 ]
 
@@ -28,6 +30,10 @@ INPUT_ERRORS = (ValueError, OSError, ImportError)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with a sentence that says what is kept."""
 
 
 def console() -> Console:
@@ -60,3 +66,9 @@ def existing_file(path: Path) -> Path:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     return path
+
+
+def known_suffix(option: str, path: Path | None, suffixes: tuple[str, ...]) -> None:
+    """Refuse a file whose name does not say one of these formats."""
+    if path is not None and path.suffix not in suffixes:
+        raise ValueError(f"{option} {path}: the name must end in {' or '.join(suffixes)}.")

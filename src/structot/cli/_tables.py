@@ -1,9 +1,17 @@
-"""Matrices, weights and labels from .npy, .npz and .csv files."""
+"""Matrices, weights and labels from .npy, .npz and .csv files.
+
+A .csv file may begin with a row of names and a column of an index, as pandas writes them. They are
+left out where the file can be read in one way only, and a line on the error stream says so; where
+it can be read in two ways, the options ``--header`` and ``--index`` are asked for.
+"""
 
 from __future__ import annotations
 
 import csv
+import sys
 import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +20,37 @@ import numpy as np
 from structot._typing import Array
 from structot.cli._common import existing_file
 
-__all__ = ["read_labels", "read_matrix", "read_weights"]
+__all__ = ["Names", "read_labels", "read_matrix", "read_weights"]
 
-_SUFFIXES = (".npy", ".npz", ".csv")
+_BEGINS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+_SUFFIXES = (*_BEGINS, ".csv")
 _DELIMITERS = ",;\t "
 
 
-def read_matrix(path: Path) -> Array:
-    """A cost matrix; of a .csv, numbers in rows, with or without a line of names.
+@dataclass(frozen=True)
+class Names:
+    """Whether .csv files begin with a row of names and a column of them; None: look."""
 
-    Where that line begins with an empty cell, as pandas writes it, the first column holds names.
-    """
+    header: bool | None = None
+    index: bool | None = None
+
+    def refuse_without_csv(self, *paths: Path | None) -> None:
+        """Raise when an option was given that none of these files has a use for."""
+        if any(path is not None and path.suffix.lower() == ".csv" for path in paths):
+            return
+        for option, value in (("header", self.header), ("index", self.index)):
+            if value is not None:
+                given = f"--{option}" if value else f"--no-{option}"
+                raise ValueError(f"{given} is about .csv files, and none was passed.")
+
+
+LOOK = Names()
+
+
+def read_matrix(path: Path, names: Names = LOOK) -> Array:
+    """A cost matrix; of a .csv, numbers in rows, with or without names of rows and columns."""
     if _suffix(path) == ".csv":
-        head, *rows = _rows(path)
-        if all(_is_number(cell) for cell in head):
-            rows = [head, *rows]
-        elif not head[0]:
-            rows = [row[1:] for row in rows]
-        if not rows:
-            raise ValueError(f"{path} holds a line of names, but no numbers.")
-        widths = {len(row) for row in rows}
-        if len(widths) != 1:
-            raise ValueError(f"{path}: rows of different length ({_some(widths)}).")
+        rows = _numeric_part(path, _rows(path), names)
         for number, row in enumerate(rows, start=1):
             for cell in row:
                 if not _is_number(cell):
@@ -42,49 +59,136 @@ def read_matrix(path: Path) -> Array:
     array = _array(path, ("cost", "M", "C"))
     if array.ndim != 2:
         raise ValueError(f"{path}: a cost is a matrix; got shape {array.shape}.")
-    return _numbers(path, array)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{path}: a cost holds numbers; got {array.dtype}.")
+    return array if array.dtype.kind == "f" else array.astype(float)
 
 
-def read_weights(path: Path | None, size: int) -> Array | None:
+def read_weights(path: Path | None, size: int, names: Names = LOOK) -> Array | None:
     """One number per point; None without a file."""
     if path is None:
         return None
-    cells = _column(path, size, ("weights", "a", "b"))
+    cells = _column(path, size, ("weights", "a", "b"), names)
     if not all(_is_number(cell) for cell in cells):
         raise ValueError(f"{path}: weights must be numbers.")
     return np.array([float(cell) for cell in cells])
 
 
-def read_labels(path: Path | None, size: int) -> list[Any] | None:
+def read_labels(path: Path | None, size: int, names: Names = LOOK) -> list[Any] | None:
     """One label per point, None where a cell of a .csv is empty; None without a file."""
     if path is None:
         return None
-    cells = _column(path, size, ("labels", "groups"))
+    cells = _column(path, size, ("labels", "groups"), names)
     return [None if isinstance(cell, str) and not cell.strip() else cell for cell in cells]
 
 
-def _column(path: Path, size: int, names: tuple[str, ...]) -> list[Any]:
-    if _suffix(path) == ".csv":
-        rows = _rows(path, one_column=True)
-        cells = [cell for row in rows for cell in row]
-        if len(cells) == len(rows):
-            cells = _without_extra_line(cells, size)
+# --------------------------------------------------------------------------------------------------
+# Names of rows and columns
+# --------------------------------------------------------------------------------------------------
+
+
+def _numeric_part(path: Path, rows: list[list[str]], names: Names) -> list[list[str]]:
+    """The rows without the names of columns and of rows."""
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        raise ValueError(f"{path}: rows of different length ({_some(widths)}).")
+    header = _has_header(path, rows) if names.header is None else names.header
+    data = rows[header:]
+    if not data:
+        raise ValueError(f"{path} holds a line of names, but no numbers.")
+    index = names.index
+    if index is None:
+        index = (header and not rows[0][0]) or _has_index(path, data)
+    _say_skipped(path, header and names.header is None, index and names.index is None)
+    return [row[1:] for row in data] if index else data
+
+
+def _has_header(path: Path, rows: list[list[str]]) -> bool:
+    """Whether the first row holds names: words, or 0, 1, 2, ... above numbers with a point."""
+    first, below = rows[0], rows[1:]
+    words = [not _is_number(cell) for cell in first]
+    if any(words[1:]) or (words[0] and (len(first) == 1 or any(_is_number(r[0]) for r in below))):
+        return True
+    if not below or not _counts_up(first[1:] if words[0] else first):
+        return False
+    return _are_names(path, "row", "--header", [cell for row in below for cell in row[1:]])
+
+
+def _has_index(path: Path, rows: list[list[str]]) -> bool:
+    """Whether the first column holds names: words, or 0, 1, 2, ... beside numbers with a point."""
+    first = [row[0] for row in rows]
+    if len(rows[0]) == 1:
+        return False
+    if not any(_is_number(cell) for cell in first):
+        return True
+    others = [cell for row in rows for cell in row[1:]]
+    return _counts_up(first) and _are_names(path, "column", "--index", others)
+
+
+def _counts_up(cells: Sequence[str]) -> bool:
+    """Whether these are the names that pandas gives, 0, 1, 2, ...; a single 0 tells nothing."""
+    return len(cells) > 1 and list(cells) == [str(k) for k in range(len(cells))]
+
+
+def _are_names(path: Path, what: str, option: str, others: list[str]) -> bool:
+    """Whole numbers 0, 1, 2, ... are names where other numbers are not whole; else, who knows."""
+    if all(cell.lstrip("-").isdigit() for cell in others):
+        raise ValueError(
+            f"{path}: the first {what} reads 0, 1, 2, ...: are these names or numbers? Pass "
+            f"{option} if they are names, {option.replace('--', '--no-')} if they are numbers."
+        )
+    return True
+
+
+def _say_skipped(path: Path, header: bool, index: bool) -> None:
+    what = " and ".join(["the first row"] * header + ["the first column"] * index)
+    options = " and ".join(["--no-header"] * header + ["--no-index"] * index)
+    if what:
+        sys.stderr.write(f"{path}: left out {what}, taken for names ({options} to keep).\n")
+
+
+def _column(path: Path, size: int, keys: tuple[str, ...], names: Names) -> list[Any]:
+    """One entry per point; the number of points tells whether there is a row of names."""
+    if _suffix(path) != ".csv":
+        cells = _array(path, keys).ravel().tolist()
     else:
-        cells = _array(path, names).ravel().tolist()
+        rows = _rows(path, one_column=True)
+        indexed = len(rows[0]) == 2 and len(rows) > 1 and all(len(row) == 2 for row in rows)
+        if indexed and _is_index(rows, size, names.index):
+            _say_skipped(path, False, names.index is None)
+            rows = [row[1:] for row in rows]
+        if len(rows) > 1 and any(len(row) > 1 for row in rows):
+            raise ValueError(
+                f"{path} has {max(map(len, rows))} columns; pass one entry per point, in one "
+                "column or one row (--index leaves out the first of two columns)."
+            )
+        cells = [cell for row in rows for cell in row]
+        if len(rows) == len(cells) == size + 1:
+            cells = _without_extra_line(path, cells, names.header)
     if len(cells) != size:
-        raise ValueError(f"{path} has {len(cells)} entries, but there are {size} points.")
+        name = " If the first of them is a name, pass --header." if len(cells) == size + 1 else ""
+        raise ValueError(f"{path} has {len(cells)} entries, but there are {size} points.{name}")
     return cells
 
 
-def _without_extra_line(cells: list[str], size: int) -> list[str]:
+def _is_index(rows: list[list[str]], size: int, told: bool | None) -> bool:
+    """Whether the first of two columns counts the points, or stands below an empty name."""
+    first = [row[0] for row in rows[max(len(rows) - size, 0) :]]
+    return told if told is not None else _counts_up(first) or not rows[0][0]
+
+
+def _without_extra_line(path: Path, cells: list[str], told: bool | None) -> list[str]:
     """One line too many is a name above the column or an empty last line, if only one can be."""
-    if len(cells) == size + 1:
-        name = bool(cells[0]) and not _is_number(cells[0]) and cells[0] not in cells[1:]
-        if name and cells[-1]:
-            return cells[1:]
-        if not (name or cells[-1]):
-            return cells[:-1]
-    return cells
+    name = bool(cells[0]) and not _is_number(cells[0]) and cells[0] not in cells[1:]
+    if told or (told is None and name and cells[-1]):
+        _say_skipped(path, not told, False)
+        return cells[1:]
+    return cells[:-1] if not (name or cells[-1]) else cells
+
+
+# --------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 def _suffix(path: Path) -> str:
@@ -116,6 +220,10 @@ def _rows(path: Path, one_column: bool = False) -> list[list[str]]:
 
 def _array(path: Path, names: tuple[str, ...]) -> Array:
     """The array of a .npy, or the one array of a .npz, or the one of these names."""
+    suffix = path.suffix.lower()
+    with path.open("rb") as opened:
+        if not opened.read(8).startswith(_BEGINS[suffix]):
+            raise ValueError(f"{path} is no {suffix} file inside; if it is text, name it .csv.")
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, Array):
@@ -132,13 +240,11 @@ def _array(path: Path, names: tuple[str, ...]) -> Array:
     except ValueError as error:
         if str(path) in str(error):
             raise
-        raise ValueError(f"{path} cannot be read: {error}") from None
-
-
-def _numbers(path: Path, array: Array) -> Array:
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{path}: a cost holds numbers; got {array.dtype}.")
-    return array if array.dtype.kind == "f" else array.astype(float)
+        if "allow_pickle" in str(error):
+            reason = "it holds Python objects; save numbers, or labels as strings."
+        else:
+            reason = str(error)
+        raise ValueError(f"{path} cannot be read: {reason}") from None
 
 
 def _is_number(cell: Any) -> bool:

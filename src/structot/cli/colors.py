@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -14,6 +14,9 @@ from structot._files import refuse_existing, whole_file
 from structot._pixels import Pixels
 from structot._typing import Array
 from structot.cli._common import DONE, NO_GAP, Debug, Force, console, existing_file
+
+if TYPE_CHECKING:
+    from structot.image import ColorTransfer
 
 __all__ = ["colors"]
 
@@ -28,8 +31,13 @@ def colors(
         Path, typer.Argument(metavar="OUT", help=f"Where to write: {', '.join(_SUFFIXES)}.")
     ],
     alpha: Annotated[
-        float, typer.Option(help="From 0 (a region moves as one) to 1 (plain transport).")
-    ] = 0.3,
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="From 0 (a region moves as one) to 1 (plain transport); 0.3 by default.",
+        ),
+    ] = None,
     compare: Annotated[
         bool,
         typer.Option("--compare", help="Also draw EMD and entropic transport, beside OUT."),
@@ -65,20 +73,19 @@ def colors(
     refuse_existing(beside, force)
     images = read_image(source), read_image(target)
     _refuse_loss(out, *images)
-    options: dict[str, Any] = {"alpha": alpha, "n_samples": samples, "n_segments": n_segments}
+    if alpha is not None and method in PLAIN_METHODS:
+        raise ValueError(f"--alpha has no effect with --method {method}; leave it out.")
+    options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    options |= {"n_samples": samples, "n_segments": n_segments}
     options |= {"space": space, "time_limit": time_limit, "random_state": seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said below
         answer = ColorTransfer.of(*images, segments=segments, method=method, tol=tol, **options)
-        _write_image(out, answer.image)
-        if beside is not None:
-            options["segments"] = answer.source_segments, answer.target_segments
-            shown = {"source": images[0], "colours from": images[1]}
-            for name in PLAIN_METHODS:
-                if name != method:
-                    shown[name] = ColorTransfer.of(*images, method=name, **options).image
-            shown[method if method in PLAIN_METHODS else "structured"] = answer.image
-            _draw(beside, shown)
+        shown = {} if beside is None else _compared(images, method, options, answer)
+    # Written when all is computed: after Ctrl-C there is nothing, not one of two.
+    _write_image(out, answer.image)
+    if beside is not None:
+        _draw(beside, shown)
     result = answer.result
     console().print(
         f"{answer.source_segments.max() + 1} and {answer.target_segments.max() + 1} regions, "
@@ -86,6 +93,22 @@ def colors(
     )
     console().print(f"wrote {out}" + (f" and {beside}" if beside else ""), markup=False)
     raise typer.Exit(DONE if result.converged else NO_GAP)
+
+
+def _compared(
+    images: tuple[Array, Array], method: str, options: dict[str, Any], answer: ColorTransfer
+) -> dict[str, Array]:
+    """The pictures of the comparison by name, with the same regions; the answer comes last."""
+    from structot.image import PLAIN_METHODS, ColorTransfer
+
+    segments = answer.source_segments, answer.target_segments
+    shown = {"source": images[0], "colours from": images[1]}
+    for name in PLAIN_METHODS:
+        if name != method:
+            of = ColorTransfer.of(*images, method=name, segments=segments, **options)
+            shown[name] = of.image
+    shown[method if method in PLAIN_METHODS else "structured"] = answer.image
+    return shown
 
 
 def read_image(path: Path) -> Array:

@@ -16,6 +16,7 @@ from structot.cli._common import (
     INPUT_ERRORS,
     NO_GAP,
     Debug,
+    Interrupted,
     console,
     report_error,
 )
@@ -89,6 +90,8 @@ def run_experiments(
             if report.results.get("gaps_reached") is False:
                 sys.stderr.write(f"{name}: some results did not reach their certified gap.\n")
                 code = max(code, NO_GAP)
+    except KeyboardInterrupt:
+        raise Interrupted("what is finished is kept.") from None
     finally:
         # Also after Ctrl-C: what is finished can be looked at.
         if finished:

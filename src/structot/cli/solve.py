@@ -2,113 +2,118 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
-from structot import _checks, concave
-from structot._files import json_text, refuse_existing
-from structot.cli._common import DONE, NO_GAP, Debug, Force, console
-from structot.cli._tables import read_labels, read_matrix, read_weights
+from structot._files import json_text, refuse_existing, whole_file
+from structot.cli import _dials, _problem
+from structot.cli._common import DONE, INTERRUPTED, NO_GAP, Debug, Force, console, known_suffix
+from structot.cli._dials import Dials
+from structot.cli._problem import Files, said_warnings, stop_on_interrupt
+from structot.cli._tables import Names
 from structot.result import Result
 
 __all__ = ["solve"]
 
-CONCAVE: dict[str, Callable[[float], Any]] = {
-    "threshold-sqrt": concave.ThresholdSqrt,
-    "truncation": concave.Truncation,
-    "log": concave.Log,
-    "power": concave.Power,
-    "sqrt": lambda alpha: concave.Sqrt(),
-    "linear": lambda alpha: concave.Linear(),
-}
-
 
 def solve(
-    cost: Annotated[Path, typer.Argument(metavar="COST", help="Cost matrix: .npy, .npz or .csv.")],
-    source_groups: Annotated[
-        Path | None, typer.Option(help="One label per row: .npy, .npz or .csv (empty: no group).")
+    cost: _problem.Cost,
+    source_groups: _problem.SourceGroups = None,
+    target_groups: _problem.TargetGroups = None,
+    discount: Annotated[float | None, typer.Option(help=_dials.DISCOUNT_HELP)] = None,
+    charge: Annotated[float | None, typer.Option(help=_dials.CHARGE_HELP)] = None,
+    family: _dials.Family = None,
+    alpha: Annotated[float | None, typer.Option(help=_dials.ALPHA_HELP)] = None,
+    scale: Annotated[float | None, typer.Option(help=_dials.SCALE_HELP)] = None,
+    exponent: Annotated[float | None, typer.Option(help=_dials.EXPONENT_HELP)] = None,
+    breaks: _dials.Breaks = None,
+    slopes: _dials.Slopes = None,
+    units: _dials.Units = None,
+    source_weights: _problem.SourceWeights = None,
+    target_weights: _problem.TargetWeights = None,
+    reg: Annotated[float, typer.Option(help="Weight of an entropy term, in units of COST.")] = 0.0,
+    header: _problem.Header = None,
+    index: _problem.Index = None,
+    method: _problem.Method = "auto",
+    tol: _problem.Tol = 1e-4,
+    time_limit: _problem.TimeLimit = None,
+    max_iter: _problem.MaxIter = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Save plan and certificate (.npz) or the plan (.csv).")
     ] = None,
-    target_groups: Annotated[Path | None, typer.Option(help="One label per column.")] = None,
-    alpha: Annotated[
-        float,
-        typer.Option(help="Threshold of the concave function (scale of log, exponent of power)."),
-    ] = 1.0,
-    concave_name: Annotated[
-        str, typer.Option("--concave", help="One of " + ", ".join(CONCAVE) + ".")
-    ] = "threshold-sqrt",
-    units: Annotated[
-        str, typer.Option(help="cost, or block: α as a share of each block's total cost.")
-    ] = "cost",
-    source_weights: Annotated[Path | None, typer.Option(help="Weights of the rows.")] = None,
-    target_weights: Annotated[Path | None, typer.Option(help="Weights of the columns.")] = None,
-    reg: Annotated[float, typer.Option(help="Weight of an entropy term.")] = 0.0,
-    method: Annotated[str, typer.Option(help="auto, newton, splitting, ...")] = "auto",
-    tol: Annotated[float, typer.Option(help="Certified relative gap at which to stop.")] = 1e-4,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds.")] = None,
-    max_iter: Annotated[int | None, typer.Option(help="Iterations.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Save plan and certificate here (.npz).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    as_json: _problem.AsJson = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Solve one problem and print the certified result.
 
     Without groups this is plain optimal transport. The exit code is 1 when the gap was not reached
-    within the limits; the best certified answer is printed and saved all the same.
+    within the limits; the best certified answer is printed and saved all the same, also after
+    Ctrl-C (exit code 130).
 
     Examples:
 
     - `structot solve cost.npy`
 
-    - `structot solve cost.csv --source-groups rows.csv --target-groups columns.csv --alpha 10`
+    - `structot solve cost.csv --source-groups rows.csv --target-groups columns.csv --discount 0.5`
 
-    - `structot solve cost.npz --source-groups rows.npy --units block --alpha 0.1 --out plan.npz`
+    - `structot solve cost.npz --source-groups rows.npy --charge 0.02 --out plan.npz`
 
     - `structot solve cost.npy --source-groups rows.csv --json | jq .gap`
     """
-    # Checked without groups too, where neither plays a part.
-    g = CONCAVE[_checks.one_of("--concave", concave_name, CONCAVE)](alpha)
-    _checks.one_of("--units", units, ("cost", "block"))
-    if out is not None and out.suffix != ".npz":
-        out = out.with_name(out.name + ".npz")
+    known_suffix("--out", out, (".npz", ".csv"))
     refuse_existing(out, force)
-    M = read_matrix(cost)
-    a, b = (
-        read_weights(path, size) for path, size in zip((source_weights, target_weights), M.shape)
-    )
-    rows, cols = (
-        read_labels(path, size) for path, size in zip((source_groups, target_groups), M.shape)
-    )
+    weights, groups = (source_weights, target_weights), (source_groups, target_groups)
+    files = Files.read(cost, weights, groups, Names(header, index))
+    dials = Dials(discount, charge, alpha, scale, exponent, breaks, slopes, family, units)
     # Loaded only now: a wrong file name is told at once.
     import structot as sot
 
-    grouped = rows is not None or cols is not None
-    structure = sot.Groups(rows, cols, g, units=units) if grouped else None
     options: dict[str, Any] = {"reg": reg, "method": method, "tol": tol, "max_iter": max_iter}
     options |= {"time_limit": time_limit, "progress": not as_json}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sot.ConvergenceWarning)  # said below
-        result = sot.solve(M, a, b, structure=structure, **options)
-    if out is not None:
-        result.save(out)
-    _show(result, tol, out, as_json)
+    with said_warnings(), stop_on_interrupt() as stopped:
+        structure = dials.structure(files.rows, files.cols)
+        result = sot.solve(
+            files.M, files.a, files.b, structure=structure, callback=stopped, **options
+        )
+    interrupted = stopped() and not result.converged
+    _save(result, out)
+    _show(result, tol, out, as_json, interrupted)
+    if interrupted:
+        sys.stderr.write("structot: interrupted; this is the best answer so far.\n")
+        raise typer.Exit(INTERRUPTED)
     raise typer.Exit(DONE if result.converged else NO_GAP)
 
 
-def _show(result: Result, tol: float, out: Path | None, as_json: bool) -> None:
+def _save(result: Result, out: Path | None) -> None:
+    if out is None:
+        return
+    if out.suffix == ".npz":
+        result.save(out)
+    else:
+        with whole_file(out) as aside:
+            np.savetxt(aside, result.plan, fmt="%.17g", delimiter=",")
+
+
+def _show(result: Result, tol: float, out: Path | None, as_json: bool, interrupted: bool) -> None:
+    status = "Interrupted before the gap was reached." if interrupted else str(result.status)
+    grouped = not np.isnan(result.concentration)
+    partners = float(np.average(result.partners, weights=result.marginals[0]))
     fields: dict[str, Any] = {
         "value": result.value,
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "tol": tol,
         "converged": result.converged,
-        "status": str(result.status),
+        "status": status,
         "linear_cost": result.value_linear,
+        "concentration": result.concentration,
+        "partners": partners,
         "method": result.method,
         "iterations": result.n_iter,
         "seconds": result.time,
@@ -118,16 +123,19 @@ def _show(result: Result, tol: float, out: Path | None, as_json: bool) -> None:
     if as_json:
         typer.echo(json_text(fields), nl=False)
         return
-    grid = Table.grid(padding=(0, 2))
     n, m = result.plan.shape
     reached = "green" if result.converged else "red"
+    together = f"{result.concentration:.0%} of the mass of a group goes to one group"
+    grid = Table.grid(padding=(0, 2))
     for name, text in (
         ("plan", f"{n} × {m}, by {result.method}"),
         ("value", f"{result.value:.8g}"),
         ("lower bound", f"{result.lower_bound:.8g}"),
         ("gap", f"[{reached}]{result.gap:.1e}[/] (asked for {tol:.1e})"),
-        ("status", str(result.status)),
-        ("plain cost", f"{result.value_linear:.8g}"),
+        ("status", status),
+        ("linear cost", f"{result.value_linear:.8g}"),
+        *([("together", together)] if grouped else []),
+        ("partners", f"{partners:.3g} of {m} per source point, effectively"),
         ("effort", f"{result.n_iter} iterations, {result.time:.3g} s"),
         *([] if out is None else [("saved", str(out))]),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from structot._progress import progress_bar
-from structot.cli._common import DONE, Debug, console
+from structot.cli._common import DONE, Debug, Interrupted, console
 
 __all__ = ["warmup"]
 
@@ -28,7 +28,10 @@ def warmup(debug: Debug = False) -> None:
             bar.advance() if done else bar.expect(total)
             bar.show(name)
 
-        found = _warmup.warmup(report)
+        try:
+            found = _warmup.warmup(report)
+        except KeyboardInterrupt:
+            raise Interrupted("the kernels compiled so far are kept.") from None
     if found.folder is None:
         text = "nothing to compile: NUMBA_DISABLE_JIT is set"
     else:

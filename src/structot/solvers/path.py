@@ -17,6 +17,7 @@ from structot.structures.base import Structure
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 COLUMNS = ("dial", "value", "linear", "concentration", "partners", "gap", "seconds")
 
@@ -80,6 +81,12 @@ class Path(Sequence[Result]):
         import pandas as pd
 
         return pd.DataFrame(self.table())
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Cost, concentration and partners along the dial; see `structot.plot.path`."""
+        from structot import plot
+
+        return plot.path(self, ax, **options)
 
     def __repr__(self) -> str:
         table = self.table()
