@@ -239,7 +239,7 @@ class _Best:
         if certificate.is_converged(self.value, self.bound, self.tol, atol):
             status = Status.CONVERGED
         columns = np.array(rows, float).reshape(-1, 4).T
-        kind = problem.dtype
+        kind, relaxed = problem.dtype, problem.marginals.in_units(1 / units.cost, 1 / units.mass)
         return Result(
             plan=(plan * units.mass).astype(kind, copy=False),
             value=self.value * units.value,
@@ -255,7 +255,7 @@ class _Best:
             worst_cost=(K * units.cost).astype(kind, copy=False),
             ground_cost=problem.M.astype(kind, copy=False),
             structure=problem.structure,
-            weights=(problem.a * units.mass, problem.b * units.mass),
+            weights=(relaxed.a, relaxed.b),
             reg=problem.reg * units.cost,
             status=status,
             method=method,
@@ -267,4 +267,7 @@ class _Best:
                 columns[2] * units.value,
                 columns[3] * units.value,
             ),
+            unbalanced=relaxed.prices,
+            unbalanced_type=relaxed.kind,
+            mass=relaxed.mass,
         )

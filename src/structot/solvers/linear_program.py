@@ -88,6 +88,7 @@ class LinearProgram(Solver):
     """
 
     name: ClassVar[str] = "linear_program"
+    takes_relaxed: ClassVar[bool] = True
     algorithm: str = "interior_point"
     time_limit: float | None = None
     rounds: int | None = None

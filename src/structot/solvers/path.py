@@ -35,7 +35,7 @@ class Path(Sequence[Result]):
     dials
         The numbers that were varied; the place in the sequence for structures without a dial.
     name
-        What they are: "reg", or "dial" for structures.
+        What they are: "reg", "unbalanced", "mass", or "dial" for structures.
     results
         The answers.
     """

@@ -87,6 +87,7 @@ class Splitting(Solver):
     """
 
     name: ClassVar[str] = "splitting"
+    takes_relaxed: ClassVar[bool] = True
     rho: float = 1.0
     relaxation: float = 2.0
     patience: int | None = None
