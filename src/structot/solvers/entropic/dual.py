@@ -304,14 +304,16 @@ class BlocksDual(SmoothDual):
         d = self.layer.metric
         # In another metric a row or column has no closed form: an equation in one unknown each.
         p, q = self.p.copy(), self.q.copy()
+        rows, columns = self.marginals.sides
         KT, dT = np.ascontiguousarray(K.T), np.ascontiguousarray(d.T)
         with np.errstate(divide="ignore"):
             la, lb = np.log(self.a / self.total), np.log(self.b)
         for _ in range(-(-sweeps // 5)):  # each sweep costs as much as some of the plain ones
             check_time()
-            _scale(K, d, self.la, self.lb, q, reg / self.unit, self.marginals.rows.yielding, p)
-            _scale(KT, dT, lb, la, p, reg / self.unit, self.marginals.columns.yielding, q)
-            p, q = self.marginals.clip(p, q)
+            _scale(K, d, self.la, self.lb, q, reg / self.unit, rows.yielding, p)
+            p = rows.clip(p)
+            _scale(KT, dT, lb, la, p, reg / self.unit, columns.yielding, q)
+            q = columns.clip(q)
         return p, q
 
 

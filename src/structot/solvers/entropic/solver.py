@@ -159,6 +159,7 @@ class _Ascent:
 
     def _enter(self, reg: float) -> Iterate:
         p, q = self.dual.balance(self.K, reg, self.options.sweeps)
+        p, q = self.problem.marginals.clip(*self.problem.marginals.shifted(p, q))
         return Iterate(p, q, self.dual.evaluate(p, q, reg))
 
     def _stage(self, reg: float) -> Iterator[Step | None]:
