@@ -149,7 +149,7 @@ class Marginals:
         """D_a°(u) + D_b°(v)."""
         if self.hard:
             return float(self.a @ u + self.b @ v)
-        return float(self.rows.dual(u).sum() + self.columns.dual(v).sum())
+        return self.rows.value(u) + self.columns.value(v)
 
     def size(self, u: Array, v: Array) -> float:
         """wanted · |u| + wanted · |v|: what rounding errors of potentials are relative to."""
@@ -174,14 +174,19 @@ class Marginals:
         return np.concatenate([self.rows.held(u, x), self.columns.held(v, y)])
 
     def room(self, u: Array, v: Array) -> tuple[Array, Array]:
-        """How far potentials may fall and rise before the dual terms of TV end."""
-        ends = [np.full(z.size, -side.lowest) for side, z in zip(self.sides, (u, v), strict=True)]
-        z, end = np.concatenate([u, v]), np.concatenate(ends)
-        return -end - z, end - z
+        """How far potentials may fall and rise before the dual terms of TV, or a level, end."""
+        z = np.concatenate([u, v])
+        low, high = (
+            np.concatenate([np.full(x.size, end(side, x)) for side, x in zip(self.sides, (u, v))])
+            for end in (lambda side, x: side.lowest, lambda side, x: side.highest(x))
+        )
+        return low - z, high - z
 
-    def clip(self, u: Array, v: Array) -> tuple[Array, Array]:
-        """Potentials in the domain of the dual terms."""
-        return self.rows.clip(u), self.columns.clip(v)
+    def clip(self, u: Array, v: Array, held: Array | None = None) -> tuple[Array, Array]:
+        """Potentials in the domain of the dual terms; after a step with ``held`` see `Side.clip`."""
+        if held is None:
+            return self.rows.clip(u), self.columns.clip(v)
+        return self.rows.clip(u, held[: u.size]), self.columns.clip(v, held[u.size :])
 
     def shifted(self, u: Array, v: Array) -> tuple[Array, Array]:
         """(u + s, v - s) with the s that makes D_a°(u + s) + D_b°(v - s) largest."""
@@ -279,7 +284,7 @@ class Marginals:
         if allowed is not None:
             Q[~allowed] = 0.0
         if self.partial:
-            return self._of_mass(Q, potentials, allowed)
+            return self._of_mass(Q, allowed)
         left = self._left(Q, allowed)
         if potentials is None:
             return left
@@ -315,20 +320,13 @@ class Marginals:
         price = self.size(*potentials) / total
         return left if lost <= price * moved else round_plan(Q, x, y, allowed)
 
-    def _of_mass(
-        self, Q: Array, potentials: tuple[Array, Array] | None, allowed: Array | None
-    ) -> Array:
+    def _of_mass(self, Q: Array, allowed: Array | None) -> Array:
+        """Q with the given mass, and the nearest marginals that do not exceed a and b."""
         mass = self.mass
-        assert mass is not None
-        marginals = []
-        for k, (side, x) in enumerate(zip(self.sides, sums(Q), strict=True)):
-            x = x * (mass / x.sum()) if x.sum() > 0.0 else side.weights
-            if potentials is not None:
-                x = side.settle(x, side.clip(potentials[k]))
-            marginals.append(side.prox(x, 1.0))
-        marginals[1] = _same_total(marginals[0], marginals[1])
-        if mass == 0.0:
+        if not mass:
             return np.zeros_like(Q)
+        marginals = [side.prox(x, 1.0) for side, x in zip(self.sides, sums(Q), strict=True)]
+        marginals[1] = _same_total(marginals[0], marginals[1])
         try:
             return round_plan(Q, *marginals, allowed)
         except InfeasibleError:

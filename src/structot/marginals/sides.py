@@ -44,6 +44,10 @@ class Side(ABC):
         """The least potential for which D° is finite."""
         return -math.inf
 
+    def highest(self, u: Array) -> float:
+        """The potential from which on D° rises no more."""
+        return math.inf
+
     @abstractmethod
     def penalty(self, x: Array) -> tuple[float, float]:
         """D(x), and the size of what it is made of: its rounding error is relative to that."""
@@ -79,9 +83,16 @@ class Side(ABC):
         """-∂²D°, a diagonal."""
         return np.zeros_like(u)
 
-    def clip(self, u: Array) -> Array:
-        """The potentials brought into the domain of D°, from above without a change of D°."""
+    def clip(self, u: Array, held: Array | None = None) -> Array:
+        """The potentials brought into the domain of D°, from above without a change of D°.
+
+        After a step in which those of ``held`` have moved together, no other rises above them.
+        """
         return u
+
+    def value(self, u: Array) -> float:
+        """D°(u), between two calls of `clip` or below it: what is smooth along such a step."""
+        return float(self.dual(u).sum())
 
     def held(self, u: Array, x: Array) -> Array:
         """Potentials that stay where they are while their points send x: those at a kink."""
@@ -188,6 +199,9 @@ class TV(Side):
     def lowest(self) -> float:
         return -self.tau
 
+    def highest(self, u: Array) -> float:
+        return self.tau
+
     def penalty(self, x: Array) -> tuple[float, float]:
         a = self.weights
         return self.tau * math.fsum(np.abs(x - a).tolist()), self.tau * float(np.sum(x + a))
@@ -195,7 +209,7 @@ class TV(Side):
     def dual(self, u: Array) -> Array:
         return np.where(u < -self.tau, -np.inf, self.weights * np.minimum(u, self.tau))
 
-    def clip(self, u: Array) -> Array:
+    def clip(self, u: Array, held: Array | None = None) -> Array:
         return np.clip(u, -self.tau, self.tau)
 
     def wanted(self, u: Array, x: Array) -> Array:
@@ -229,11 +243,14 @@ class Partial(Side):
     smooth: ClassVar[bool] = False
 
     def level(self, u: Array) -> float:
-        """s: the potential at which the points below it have the mass."""
+        """The best s: the potential at which the points below it have the mass."""
         order = np.argsort(u, kind="stable")
         reached = np.cumsum(self.weights[order])
         place = int(np.searchsorted(reached, self.mass * (1.0 - 1e-14)))
         return float(u[order[min(place, u.size - 1)]])
+
+    def highest(self, u: Array) -> float:
+        return float(u.max())
 
     def penalty(self, x: Array) -> tuple[float, float]:
         return 0.0, 0.0
@@ -243,19 +260,29 @@ class Partial(Side):
         below = self.weights * (np.minimum(u, s) - s)
         return np.append(below, s * self.mass)
 
-    def clip(self, u: Array) -> Array:
-        return np.minimum(u, self.level(u))
+    def value(self, u: Array) -> float:
+        top = float(u.max())
+        return float(self.weights @ (u - top)) + top * self.mass
+
+    def clip(self, u: Array, held: Array | None = None) -> Array:
+        together = held is not None and held.any()
+        return np.minimum(u, u[held].max() if together else self.level(u))
 
     def wanted(self, u: Array, x: Array) -> Array:
-        a = self.weights
-        free = u >= self.level(u)
-        rest = self.mass - float(a[~free].sum())
-        out = a.copy()
-        out[free] = _capped(x[free], a[free], min(max(rest, 0.0), float(a[free].sum())))
+        held = self.held(u, x)
+        out = self.weights.copy()
+        # Of the held points only the sum is given.
+        rest = self.mass - float(out[~held].sum()) - float(x[held].sum())
+        out[held] = x[held] + rest / np.count_nonzero(held)
         return out
 
     def held(self, u: Array, x: Array) -> Array:
-        return (u >= self.level(u)) & (x <= self.weights)
+        top = u >= u.max()
+        less = top & (x <= self.weights)
+        return less if less.any() else top
+
+    def prox(self, v: Array, weight: Array | float) -> Array:
+        return _capped(v, self.weights, self.mass, np.broadcast_to(weight, v.shape))
 
     def respond(self, log_sum: Array, reg: float) -> Array:
         # x = min(a, c · exp(log_sum)) with the factor c that makes the total right.
@@ -271,9 +298,6 @@ class Partial(Side):
         k = int(np.argmax(level <= ratio[order]))
         u[live] = reg * np.minimum(ratio, level[k])
         return self.clip(u)
-
-    def prox(self, v: Array, weight: Array | float) -> Array:
-        return _capped(v, self.weights, self.mass, np.broadcast_to(weight, v.shape))
 
     def missed(self, x: Array) -> Array:
         over = np.maximum(x - self.weights, 0.0)

@@ -40,15 +40,18 @@ def held_direction(
     largest
         The size of the diagonal of H.
     """
+
+    def solve_free(x: Array, fast: Array) -> Array:
+        if not fast.any():
+            return solve(x, D)
+        firm = np.where(fast, _HOLDS * max(largest, float(D.max())), D)
+        return np.where(fast, 0.0, solve(np.where(fast, 0.0, x), firm))
+
     low, high = marginals.room(*point)
     fixed = np.zeros_like(g)
     fast = held.copy()
     for _ in range(_ROUNDS):
-        if not fast.any():
-            s = solve(g, D)
-        else:
-            firm = np.where(fast, _HOLDS * max(largest, float(D.max())), D)
-            s = np.where(fast, fixed, solve(np.where(fast, 0.0, g), firm))
+        s = np.where(fast, fixed, solve_free(g, fast))
         beyond = ~fast & ((s < low) | (s > high))
         if not beyond.any():
             break
@@ -57,31 +60,14 @@ def held_direction(
         fast |= beyond
     if not all(isinstance(side, Partial) for side in marginals.sides):
         return s
-    return _with_group(solve, times, g, D, s, held, firm if fast.any() else D, point[0].size)
-
-
-def _with_group(
-    solve: Callable[[Array, Array], Array],
-    times: Callable[[Array], Array],
-    g: Array,
-    D: Array,
-    s: Array,
-    held: Array,
-    firm: Array,
-    n: int,
-) -> Array:
-    """The direction of a partial problem, whose held rows share one multiplier that moves.
-
-    One more unknown, by a second solution with the same matrix. The held columns share another; it
-    stays, since only differences matter.
-    """
-    group = np.where(np.arange(g.size) < n, held, False).astype(float)
-    if not group.any():
-        return s
+    # The held rows of a partial problem share one multiplier, which moves: one more unknown, by a
+    # second solution with the same matrix. The held columns share another; it stays, since only
+    # differences matter.
+    group = np.where(np.arange(g.size) < point[0].size, held, False).astype(float)
     column = times(group) + D * group
     size = float(group @ column)
-    column[held] = 0.0
-    along = np.where(held, 0.0, solve(column, firm))
+    column[fast] = 0.0
+    along = solve_free(column, fast)
     left = size - float(column @ along)
     if left <= 1e-10 * size:
         return s

@@ -228,7 +228,7 @@ class _Ascent:
             # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
             s *= min(1.0, self.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
             slope = float(g @ s)
-            t, found = self._line_search(point, s, g, error)
+            t, found = self._line_search(point, s, g, error, held)
             if found is not None and (best is None or found.phi > best.phi):
                 best = found
             if t >= options.long or slope <= self._noise(point):
@@ -290,7 +290,7 @@ class _Ascent:
         return 1e-14 * float(size + dual.reg * dual.mass)
 
     def _line_search(
-        self, point: Iterate, s: Array, g: Array, error: float
+        self, point: Iterate, s: Array, g: Array, error: float, held: Array | None
     ) -> tuple[float, Iterate | None]:
         """The largest step among 1, 1/2, ... with enough ascent; the last step tried if none.
 
@@ -301,7 +301,7 @@ class _Ascent:
         t = 1.0
         while slope > 0.0:
             check_time()
-            p, q = clip(point.p + t * s[:n], point.q + t * s[n:])
+            p, q = clip(point.p + t * s[:n], point.q + t * s[n:], held)
             rise = g[:n] @ (p - point.p) + g[n:] @ (q - point.q)
             phi = dual.evaluate(p, q, dual.reg)
             level = slope <= 1e2 * noise  # only the gradient can tell better from worse

@@ -77,7 +77,7 @@ class ProximalDual:
         self._hessian: GroupedHessian | None = None
         # Of the sides at the last point: their curvature, and the multipliers they hold.
         self._own, self._point = np.zeros(self.n + self.m), (np.zeros(self.n), np.zeros(self.m))
-        self._held: Array | None = None
+        self.held: Array | None = None
 
     @property
     def X(self) -> Array:
@@ -109,7 +109,7 @@ class ProximalDual:
         phi = marginals.dual_value(p, q) + 0.5 * self.rho * (self._square - square)
         gradient = marginals.wanted(p, q, rows, cols) - np.concatenate([rows, cols])
         self._own, self._point = marginals.curvature(p, q), (p, q)
-        self._held = None if marginals.smooth else marginals.held(p, q, rows, cols)
+        self.held = None if marginals.smooth else marginals.held(p, q, rows, cols)
         return Value(float(phi), gradient, float(moved))
 
     def _prox(
@@ -146,12 +146,12 @@ class ProximalDual:
         # The null direction (1, -1), and points without active edges, need a trace of diagonal.
         check_time()
         ridge = 1e-10 * self.full_diagonal / self.rho + self._own
-        if self._held is None:
+        if self.held is None:
             return self._direction(G, gradient, share, active, ridge)
         return held_direction(
             lambda x, D: self._direction(G, x, share, active, D),
             lambda x: self._times(G, x, share, active),
-            *(gradient, ridge, self.problem.marginals, self._point, self._held),
+            *(gradient, ridge, self.problem.marginals, self._point, self.held),
             largest=float(self.full_diagonal.max()) / self.rho,
         )
 

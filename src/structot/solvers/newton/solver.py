@@ -197,13 +197,13 @@ def _newton_step(
     """One damped Newton step with a line search on the concave φ; adapts the damping share."""
     n, clip = p.size, inner.problem.marginals.clip
     G = inner.pool_matrix()
-    d = inner.direction(G, value.gradient, share, active=False)
+    d, held = inner.direction(G, value.gradient, share, active=False), inner.held
     rise = float(value.gradient @ d)
     length = 1.0
     for trial in range(14):
         check_time()
         # Potentials end where the dual terms of their side do.
-        p_there, q_there = clip(p + length * d[:n], q + length * d[n:])
+        p_there, q_there = clip(p + length * d[:n], q + length * d[n:], held)
         there = inner.evaluate(p_there, q_there)
         slope = float(there.gradient @ d)
         gained = value.gradient[:n] @ (p_there - p) + value.gradient[n:] @ (q_there - q)
