@@ -118,6 +118,30 @@ class Marginals:
         """Whether the problem is a linear program apart from f."""
         return not any(isinstance(side, KL) for side in self.sides)
 
+    @property
+    def levels(self) -> bool:
+        """Whether both sides are partial: then the total is a constraint of its own."""
+        return all(isinstance(side, Partial) for side in self.sides)
+
+    @property
+    def active(self) -> tuple[Array, Array]:
+        """The points that may carry mass: those with weight, and all where it may be created."""
+        rows, columns = (
+            np.full(side.weights.size, isinstance(side, TV)) | (side.weights > 0)
+            for side in self.sides
+        )
+        return rows, columns
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of the potentials in a linear program: TV, and P1 <= a."""
+        ends = [
+            (side.lowest, 0.0 if isinstance(side, Partial) else -side.lowest) for side in self.sides
+        ]
+        low, high = zip(*ends, strict=True)
+        sizes = [side.weights.size for side in self.sides]
+        return np.repeat(low, sizes), np.repeat(high, sizes)
+
     def in_units(self, cost: float, mass: float) -> Marginals:
         """The same with costs and masses in these units."""
         return Marginals(*(side.in_units(cost, mass) for side in self.sides))

@@ -266,7 +266,9 @@ class Partial(Side):
 
     def clip(self, u: Array, held: Array | None = None) -> Array:
         together = held is not None and held.any()
-        return np.minimum(u, u[held].max() if together else self.level(u))
+        level = float(u[held].max()) if together else self.level(u)
+        # What has come up to the level but for rounding is there.
+        return np.where(u < level - 1e-14 * abs(level), u, level)
 
     def wanted(self, u: Array, x: Array) -> Array:
         held = self.held(u, x)

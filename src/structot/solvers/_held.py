@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from structot._typing import Array
-from structot.marginals import Marginals, Partial
+from structot.marginals import Marginals
 
 # Curvature that holds a multiplier where it is, in units of the largest.
 _HOLDS = 1e12
@@ -58,12 +58,13 @@ def held_direction(
         end = np.clip(s, low, high)
         fixed[beyond] = np.where(g[beyond] * end[beyond] > 0.0, end[beyond], 0.0)
         fast |= beyond
-    if not all(isinstance(side, Partial) for side in marginals.sides):
+    if not marginals.levels:
         return s
-    # The held rows of a partial problem share one multiplier, which moves: one more unknown, by a
-    # second solution with the same matrix. The held columns share another; it stays, since only
-    # differences matter.
-    group = np.where(np.arange(g.size) < point[0].size, held, False).astype(float)
+    # The held rows of a partial problem share one multiplier, which moves, and takes those along
+    # that have come up to it: one more unknown, by a second solution with the same matrix. The held
+    # columns share another; it stays, since only differences matter.
+    joined = held | (fast & (fixed > 0.0))
+    group = np.where(np.arange(g.size) < point[0].size, joined, False).astype(float)
     column = times(group) + D * group
     size = float(group @ column)
     column[fast] = 0.0

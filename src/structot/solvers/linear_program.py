@@ -15,7 +15,8 @@ with one row per pair and one per truncation,
     max a·u + b·v   subject to   u_i + v_j - Σ_t k_t,ij <= C_ij + c_ij,   k as above,
 
 whose multipliers are the plan and the widths λ. HiGHS solves it twice as fast as its mirror image,
-the program in the plan and λ.
+the program in the plan and λ. Marginals relaxed by TV are bounds |u| <= τ; to move a given mass is
+u, v <= 0 and one more potential, for the total.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, hstack
 
 from structot._deadline import OutOfTime, call_foreign, check_time, time_left
 from structot.blocks.function import Blocks
@@ -40,7 +41,6 @@ from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
-from structot.transport import round_plan
 
 Array = np.ndarray
 
@@ -101,6 +101,8 @@ class LinearProgram(Solver):
 
     def objection(self, problem: Problem) -> str | None:
         """Too large a problem is only refused where it is not one program."""
+        if not problem.marginals.linear:
+            return "marginals relaxed by KL are no linear program; use method='auto'"
         other = _not_piecewise_linear(problem)
         if other is not None and problem.M.size > _MOST_PAIRS:
             return (
@@ -130,7 +132,7 @@ class LinearProgram(Solver):
         if answer is None:
             return None
         P, K, u = answer
-        plan = round_plan(P, problem.a, problem.b, allowed=problem.function.allowed)
+        plan = problem.feasible(P)
         dual: Dual = dual_from_cost(problem, K, u)
         return Step(problem.objective(plan), lambda: plan, dual.bound, lambda: dual)
 
@@ -198,7 +200,7 @@ class _Program:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         allowed = problem.function.allowed
-        live = np.outer(problem.a > 0, problem.b > 0)
+        live = np.outer(*problem.marginals.active)
         self.live = live if allowed is None else live & allowed
         self.layers = cast(tuple[Blocks, ...], problem.layers)
         self.parts = [_truncations(layer) for layer in self.layers]
@@ -231,20 +233,27 @@ class _Program:
         mass = _power_of_two(problem.total / (_MEAN_WEIGHT * max(n, m)))
         lower = np.concatenate([np.full(n + m, -np.inf), np.zeros(rate.size)])
         upper = np.concatenate([np.full(n + m, np.inf), rate / money])
+        low, high = problem.marginals.bounds
+        lower[: n + m], upper[: n + m] = low / money, high / money
         # Points of no weight and one potential per problem are free to be anything: fix them.
-        fixed = np.concatenate([problem.a == 0, problem.b == 0])
-        fixed[int(np.argmax(problem.a))] = True
+        fixed = ~np.concatenate(problem.marginals.active)
+        fixed[int(np.argmax(problem.a))] |= problem.marginals.hard
         lower[: n + m][fixed] = upper[: n + m][fixed] = 0.0
         options: dict[str, Any] = dict(_OPTIONS)
         left = time_left() if time_limit is None else min(time_limit, time_left())
         if math.isfinite(left):
             options["time_limit"] = left
-        matrix = self._matrix(cap.size)
+        matrix, goal = self._matrix(cap.size), [-problem.a, -problem.b, np.zeros(rate.size)]
+        if problem.marginals.levels:
+            total = np.repeat([1.0, 0.0], [self.row.size, cap.size])
+            matrix = hstack([matrix, csc_array(total[:, None])], format="csc")
+            goal.append(np.array([-problem.marginals.mass]))  # type: ignore[list-item]
+            lower, upper = np.append(lower, -np.inf), np.append(upper, np.inf)
         if time_left() < _PREPARATION * matrix.nnz:
             raise OutOfTime
         answer = call_foreign(
             linprog,
-            np.concatenate([-problem.a / mass, -problem.b / mass, np.zeros(rate.size)]),
+            np.concatenate(goal) / mass,
             A_ub=matrix,
             b_ub=np.concatenate([self.cost, cap]) / money,
             bounds=np.column_stack([lower, upper]),
@@ -255,8 +264,9 @@ class _Program:
             return None
         P = np.zeros(problem.shape)
         P[self.live] = np.maximum(-mass * answer.ineqlin.marginals[: self.row.size], 0.0)
-        u = np.where(problem.a > 0, money * answer.x[:n], -np.inf)
-        return P, self._worst_cost(money * answer.x[n + m :]), u
+        u = money * answer.x[:n] + (money * answer.x[-1] if problem.marginals.levels else 0.0)
+        u = np.where(problem.marginals.active[0], u, -np.inf)
+        return P, self._worst_cost(money * answer.x[n + m : n + m + rate.size]), u
 
     def _matrix(self, caps: int) -> csc_array:
         """Rows u_i + v_j - Σ k (one per edge) and k(block) (one per truncation)."""
