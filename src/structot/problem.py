@@ -62,10 +62,11 @@ class Objective(NamedTuple):
 class Problem:
     """min_{P >= 0} f(P) + D_a(P1) + D_b(Pᵀ1) + reg Σ d_ij (P_ij log(P_ij / r_ij) - P_ij + r_ij).
 
-    With hard marginals D_a and D_b say that P is in U(a, b). Made by `Problem.of`, which checks everything a user may pass. Solvers work on `normalized()`,
-    the same problem in units in which costs and masses are near 1: no constant in a solver meets
-    the user's units, and factors of two in the input change no bit of the plan. ``M`` stays as it
-    was given; everything else is in units of ``units``.
+    With hard marginals D_a and D_b say that P is in U(a, b). Made by `Problem.of`, which checks
+    everything a user may pass. Solvers work on `normalized()`, the same problem in units in which
+    costs and masses are near 1: no constant in a solver meets the user's units, and factors of two
+    in the input change no bit of the plan. ``M`` stays as it was given; everything else is in units
+    of ``units``.
 
     Examples
     --------

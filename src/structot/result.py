@@ -209,8 +209,8 @@ class Result:
         groups = self._groups()
         if groups is None or not all(side.is_disjoint for side in groups):
             return float("nan")
-        moved = self.plan.sum()
-        return float(self.block_mass().mass.max(axis=1).sum() / moved) if moved > 0 else float("nan")
+        moved, together = float(self.plan.sum()), self.block_mass().mass.max(axis=1).sum()
+        return float(together) / moved if moved > 0 else float("nan")
 
     def _groups(self) -> tuple[Grouping, Grouping] | None:
         return None if self.structure is None else self.structure.groupings(self.plan.shape)
@@ -264,7 +264,7 @@ class Result:
                 method=method,
                 n_iter=int(file["n_iter"]),
                 trace=Trace(**{name: file[f"trace_{name}"] for name in _TRACE}),
-                unbalanced=None if prices == [None, None] else tuple(prices),
+                unbalanced=None if prices == [None, None] else (prices[0], prices[1]),
                 unbalanced_type=kind,
                 mass=mass,
                 **numbers,
@@ -289,14 +289,11 @@ class Result:
             return ""
         moved = float(self.plan.sum())
         lines = [f"  mass moved   {moved:.6g}"]
-        for name, total, rest in zip(
-            ("source", "target"), (x.sum() for x in self.weights), self.left, strict=True
-        ):
-            made = float(np.maximum(-rest, 0.0).sum())
-            extra = f", {made:.3g} more than it had" if made > 1e-9 * total else ""
-            lines.append(
-                f"  {name}       {float(np.maximum(rest, 0.0).sum()):.3g} of {total:.6g} left{extra}"
-            )
+        for name, weights, rest in zip(("source", "target"), self.weights, self.left, strict=True):
+            total, kept = float(weights.sum()), float(np.maximum(rest, 0.0).sum())
+            made = kept - float(rest.sum())
+            extra = f", {made:.3g} made" if made > 1e-9 * total else ""
+            lines.append(f"  {name}       {kept:.3g} of {total:.6g} left{extra}")
         return "\n".join(lines) + "\n"
 
     def _show_groups(self) -> str:

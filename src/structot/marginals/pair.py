@@ -1,4 +1,4 @@
-"""Both sides of a transport problem together: the dual terms, the best shift, plans that are feasible.
+"""Both sides of a transport problem together: prices, dual terms, and the best shift of potentials.
 
 Notation. u, v potentials of rows and columns, D_a and D_b the sides (see `sides.py`), x = P1 and
 y = Pᵀ1. Only u ⊕ v meets the cost, so that u + s and v - s are as good for every s: the best shift
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot._typing import Array
+from structot.marginals.plans import equal_totals, of_mass, sums, with_hard_side
 from structot.marginals.sides import KL, TV, Hard, Partial, Side
-from structot.transport import InfeasibleError, c_transform, fill_columns, residuals, round_plan
+from structot.transport import InfeasibleError, c_transform, residuals, round_plan
 
 # Halvings of the interval of a shift.
 _HALVINGS = 200
@@ -207,7 +208,7 @@ class Marginals:
         return low - z, high - z
 
     def clip(self, u: Array, v: Array, held: Array | None = None) -> tuple[Array, Array]:
-        """Potentials in the domain of the dual terms; after a step with ``held`` see `Side.clip`."""
+        """Potentials in the domain of the dual terms; for ``held`` see `Side.clip`."""
         if held is None:
             return self.rows.clip(u), self.columns.clip(v)
         return self.rows.clip(u, held[: u.size]), self.columns.clip(v, held[u.size :])
@@ -221,8 +222,10 @@ class Marginals:
             s = _smooth_shift(A, u, B, v)
         else:
             s = _bisect(
-                lambda s: float(A.wanted(u + s, _nothing(u)).sum())
-                - float(B.wanted(v - s, _nothing(v)).sum()),
+                lambda s: (
+                    float(A.wanted(u + s, _nothing(u)).sum())
+                    - float(B.wanted(v - s, _nothing(v)).sum())
+                ),
                 *self._range(u, v),
             )
         return (u + s, v - s) if math.isfinite(s) else (u, v)
@@ -283,9 +286,7 @@ class Marginals:
             return self.a, self.b
         u, v = self.clip(*self.shifted(u, v))
         wanted = self.rows.settle(x, u), self.columns.settle(y, v)
-        return _equal_totals(*zip(self.sides, wanted, strict=True))
-
-    # -- feasible plans ------------------------------------------------------------------------
+        return equal_totals(*self.sides, *wanted)
 
     def feasible(
         self,
@@ -308,76 +309,24 @@ class Marginals:
         if allowed is not None:
             Q[~allowed] = 0.0
         if self.partial:
-            return self._of_mass(Q, allowed)
-        left = self._left(Q, allowed)
+            return of_mass(Q, self.sides, self.mass or 0.0, allowed)
+        left = with_hard_side(Q, *self.sides, allowed)
         if potentials is None:
             return left
+        u, v = self.clip(*self.shifted(*potentials))
+        aims = self.aims(u, v, *sums(left))
+        lost = moved = 0.0
+        for side, x, z, aim in zip(self.sides, sums(left), (u, v), aims, strict=True):
+            lost += side.penalty(x)[0] + float(x @ z) - float(side.dual(z).sum())
+            moved += float(np.abs(aim - x).sum())
+        total = float(aims[0].sum())
+        # What is moved in rounding costs about as much as the rest.
+        if not 0.0 < total < math.inf or lost <= self.size(u, v) / total * moved:
+            return left
         try:
-            return self._rounded(Q, left, potentials, allowed)
+            return round_plan(Q, *aims, allowed=allowed)
         except InfeasibleError:
             return left
-
-    def _left(self, Q: Array, allowed: Array | None) -> Array:
-        """Q with its hard side met, the other as it comes."""
-        A, B = self.sides
-        if B.hard:
-            return fill_columns(Q, B.weights, _spread(A), allowed)
-        if A.hard:
-            turned = None if allowed is None else allowed.T
-            return np.ascontiguousarray(fill_columns(Q.T, A.weights, _spread(B), turned).T)
-        return Q
-
-    def _rounded(
-        self, Q: Array, left: Array, potentials: tuple[Array, Array], allowed: Array | None
-    ) -> Array:
-        """Q with the marginals that the sides want, if that costs less than what is ``left``."""
-        wanted, lost, moved = [], 0.0, 0.0
-        for side, x, u in zip(self.sides, sums(left), self.shifted(*potentials), strict=True):
-            u = side.clip(u)
-            wanted.append(side.settle(x, u))
-            lost += side.penalty(x)[0] + float(x @ u) - float(side.dual(u).sum())
-            moved += float(np.abs(wanted[-1] - x).sum())
-        x, y = _equal_totals(*zip(self.sides, wanted, strict=True))
-        total = float(x.sum())
-        if not (math.isfinite(total) and total > 0.0):
-            return left
-        price = self.size(*potentials) / total
-        return left if lost <= price * moved else round_plan(Q, x, y, allowed)
-
-    def _of_mass(self, Q: Array, allowed: Array | None) -> Array:
-        """Q with the given mass, and the nearest marginals that do not exceed a and b."""
-        mass = self.mass
-        if not mass:
-            return np.zeros_like(Q)
-        marginals = [side.prox(x, 1.0) for side, x in zip(self.sides, sums(Q), strict=True)]
-        marginals[1] = _same_total(marginals[0], marginals[1])
-        try:
-            return round_plan(Q, *marginals, allowed)
-        except InfeasibleError:
-            return self._with_dummies(Q, mass, allowed)
-
-    def _with_dummies(self, Q: Array, mass: float, allowed: Array | None) -> Array:
-        """Rounding with one more point per side, which takes what is not moved."""
-        n, m = Q.shape
-        a, b = np.append(self.a, self.b.sum() - mass), np.append(self.b, self.a.sum() - mass)
-        plan, pairs = np.zeros((n + 1, m + 1)), np.ones((n + 1, m + 1), bool)
-        plan[:n, :m] = Q
-        plan[:n, m] = np.maximum(self.a - Q.sum(axis=1), 0.0)
-        plan[n, :m] = np.maximum(self.b - Q.sum(axis=0), 0.0)
-        pairs[:n, :m] = True if allowed is None else allowed
-        pairs[n, m] = False
-        return np.ascontiguousarray(round_plan(plan, a, _same_total(a, b), pairs)[:n, :m])
-
-
-def sums(P: Array) -> tuple[Array, Array]:
-    """P1 and Pᵀ1."""
-    return P.sum(axis=1), P.sum(axis=0)
-
-
-def _spread(side: Side) -> Array:
-    """Where mass that has to go somewhere goes: by weight, or anywhere if that may be created."""
-    weights = side.weights
-    return weights + weights.mean() if isinstance(side, TV) else weights
 
 
 def _nothing(u: Array) -> Array:
@@ -386,25 +335,6 @@ def _nothing(u: Array) -> Array:
 
 def _finite(x: Array, otherwise: Array) -> Array:
     return np.where(np.isfinite(x), x, otherwise)
-
-
-def _same_total(x: Array, y: Array) -> Array:
-    """y with the total of x to the last bit, which rounding alone has made different."""
-    y = y * (x.sum() / y.sum()) if y.sum() > 0.0 else y.copy()
-    y[np.argmax(y)] += math.fsum(x.tolist()) - math.fsum(y.tolist())
-    return y
-
-
-def _equal_totals(first: tuple[Side, Array], second: tuple[Side, Array]) -> tuple[Array, Array]:
-    """Both marginals with the total of the hard side, or with their geometric mean."""
-    (A, x), (B, y) = first, second
-    if A.hard:
-        return x, _same_total(x, y)
-    if B.hard:
-        return _same_total(y, x), y
-    factor = math.sqrt(float(y.sum()) / float(x.sum())) if x.sum() > 0.0 else 1.0
-    x = x * factor
-    return x, _same_total(x, y)
 
 
 def _smooth_shift(A: Side, u: Array, B: Side, v: Array) -> float:

@@ -244,10 +244,10 @@ class _Program:
         if math.isfinite(left):
             options["time_limit"] = left
         matrix, goal = self._matrix(cap.size), [-problem.a, -problem.b, np.zeros(rate.size)]
-        if problem.marginals.levels:
+        if problem.marginals.levels and problem.marginals.mass is not None:
             total = np.repeat([1.0, 0.0], [self.row.size, cap.size])
             matrix = hstack([matrix, csc_array(total[:, None])], format="csc")
-            goal.append(np.array([-problem.marginals.mass]))  # type: ignore[list-item]
+            goal.append(np.array([-problem.marginals.mass]))
             lower, upper = np.append(lower, -np.inf), np.append(upper, np.inf)
         if time_left() < _PREPARATION * matrix.nnz:
             raise OutOfTime

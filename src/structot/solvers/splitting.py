@@ -27,22 +27,20 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from structot import concave
 from structot._checks import positive
 from structot._deadline import check_time
-from structot.blocks.function import Blocks
 from structot.blocks.stack import Stack
 from structot.certificate import dual_by_exact_transport, dual_from_cost
 from structot.problem import Problem
 from structot.solvers._loop import Step
+from structot.solvers._parts import GenericPart, Part, parts_of
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
-from structot.submodular.base import Submodular, inner
-from structot.submodular.min_norm_point import Corral, min_norm_point
+from structot.submodular.base import inner
 from structot.transport import MarginalProjection
 
 Array = np.ndarray
@@ -60,8 +58,6 @@ _FIRST_EXACT, _EXACT_FACTOR = 100, 1.3
 # A residual this small relative to the point is rounding error. So is an answer that has not
 # improved for this many times as long as it took to get there.
 _ROUNDING = 1e-15
-# Error of a min-norm point relative to the residual of the iteration, and the range of its square.
-_INEXACT, _FINEST, _COARSEST = 0.3, 1e-13, 1e-5
 _PATIENCE = 10
 
 
@@ -185,7 +181,7 @@ class _Copies:
         self.problem = problem
         # f is positively homogeneous: total mass 1 keeps squares far from under- and overflow.
         self.sides = problem.marginals.in_units(1.0, problem.total).sides
-        self.parts = _parts(problem)
+        self.parts = parts_of(problem)
         check_time()
         ends = np.cumsum([0, *(part.d.size for part in self.parts)])
         self.slices = [slice(i, j) for i, j in itertools.pairwise(ends)]
@@ -213,7 +209,7 @@ class _Copies:
         self.forbidden = W == 0
         self.C_over_W = np.divide(self.C, W, out=np.zeros(W.shape), where=W > 0)
 
-    def _each(self, flat: Array) -> Iterator[tuple[Stack | _Part, Array]]:
+    def _each(self, flat: Array) -> Iterator[tuple[Stack | Part, Array]]:
         for part, where in zip(self.parts, self.slices, strict=True):
             yield part, flat[where]
 
@@ -263,8 +259,8 @@ class _Copies:
     def refine(self, residual: float) -> None:
         """Generic layers need be no more exact than the iteration, with this relative residual."""
         for part in self.parts:
-            if isinstance(part, _GenericPart):
-                part.tol = min(max((_INEXACT * residual) ** 2, _FINEST), _COARSEST)
+            if isinstance(part, GenericPart):
+                part.refine(residual)
 
     def begin(self, start: Start) -> Array:
         """S from a plan and potentials: Z is the plan, the D_r Y_r are shares of C - p ⊕ q."""
@@ -279,9 +275,7 @@ class _Copies:
         check_time()
         plan = plan / problem.total
         sums = np.concatenate([plan.sum(axis=1), plan.sum(axis=0)])[self.loose]
-        left = _Point(
-            self.C - np.add.outer(*potentials), np.concatenate(potentials)[self.loose]
-        )
+        left = _Point(self.C - np.add.outer(*potentials), np.concatenate(potentials)[self.loose])
         return self.spread(_Point(plan, sums)) + self.spread(left) / (self.rho * self.W)
 
     def _worst_cost(self, flat: Array) -> Array:
@@ -332,85 +326,3 @@ class _Copies:
         else:
             dual = dual_from_cost(problem, K, p, made_of)
         return Step(values[best], lambda: plans[best], dual.bound, lambda: dual)
-
-
-def _parts(problem: Problem) -> list[Stack | _Part]:
-    """The layers: those of blocks stacked, the others one by one, all with comparable metrics.
-
-    The metric of a layer is scaled by (mean price) / (mean mass) of a pair, so that ρ = 1 suits
-    all layers.
-    """
-    allowed = problem.function._allowed()
-    layers = list(problem.function.set_functions)
-    lost = allowed & ~np.logical_or.reduce([layer._edges() for layer in layers])
-    if lost.any():
-        # Pairs that no layer sees still may carry nothing negative: a layer of cost 0 says so.
-        weights = np.where(allowed, 1.0, np.inf)
-        layers.append(
-            Blocks.of_labels(weights, lost - 1, concave.Linear(), np.zeros(1), np.ones(1))
-        )
-    order = np.random.default_rng(0).random(problem.shape)
-    stacks: dict[bool, list[tuple[Blocks, float]]] = {}
-    others: list[Stack | _Part] = []
-    for layer in layers:
-        check_time()
-        edges = layer._edges()
-        # Prices of a typical vertex of B(F); their sum alone, F(all), may cancel to 0.
-        prices = float(np.abs(layer.greedy(order)[edges]).sum())
-        mean_metric = float(layer.metric[edges].mean())
-        scale = (prices if prices > 0 else 1.0) / mean_metric * allowed.sum() / edges.sum()
-        if layer.kind == "blocks":
-            layer = cast(Blocks, layer)
-            stacks.setdefault(layer.table.has_custom, []).append((layer, scale))
-        else:
-            others.append((_GenericPart if layer.kind == "generic" else _Part)(layer, scale))
-    return [Stack(*zip(*stack, strict=True)) for stack in stacks.values()] + others
-
-
-class _Part:
-    """A layer with a generic prox, its edges in row order; d is its own metric times ``scale``."""
-
-    def __init__(self, layer: Submodular, scale: float) -> None:
-        self.layer = layer
-        self._edges = layer._edges()
-        self._scale = scale
-        self.d = scale * self.gather(layer.metric)
-
-    def gather(self, P: Array) -> Array:
-        return P[self._edges]
-
-    def add(self, x: Array, fill: float = 0.0) -> Array:
-        P = np.full(self.layer.shape, fill)
-        P[self._edges] = x
-        return P
-
-    def prox(self, v: Array, rho: float) -> Array:
-        """argmin_{X >= 0} f(X) + rho/2 Σ d (X - v)²."""
-        return self.gather(self.layer.prox(self.add(v), rho * self._scale, nonnegative=True))
-
-    def project(self, z: Array) -> Array:
-        """argmin_{K in B(F)} Σ (K - z)² / d."""
-        return self.gather(self.layer.project(self.add(z), "cost"))
-
-
-class _GenericPart(_Part):
-    """A layer without a fast prox: min-norm points, each begun where the last one ended."""
-
-    def __init__(self, layer: Submodular, scale: float) -> None:
-        super().__init__(layer, scale)
-        self._near_prox, self._near_projection = Corral(), Corral()
-        self.tol = _COARSEST
-
-    def prox(self, v: Array, rho: float) -> Array:
-        # Moreau: X = v - K / (ρ d) with K the projection of ρ d v.
-        D = rho * self.d
-        return np.maximum(v - self._nearest(D * v, self._near_prox) / D, 0.0)
-
-    def project(self, z: Array) -> Array:
-        return self._nearest(z, self._near_projection)
-
-    def _nearest(self, z: Array, corral: Corral) -> Array:
-        weights = 1.0 / self.add(self.d, fill=1.0)
-        return self.gather(
-            min_norm_point(self.layer, self.add(z), weights=weights, tol=self.tol, corral=corral)
-        )

@@ -213,8 +213,9 @@ def plain_loss(first, last, K, a, b, u, v, reg):
 def scale_rows(first, last, K, d, la, lb, q, reg, yielding, p):
     """p_i with Σ_j r_ij exp((p_i + q_j - K_ij) / (reg d_ij)) = a_i, row by row, in place.
 
-    A side relaxed by KL wants a_i exp(-yielding · p_i) instead. Newton on the logarithm of the sum, a convex increasing function of p_i: after one step it only
-    comes down, to within 1e-3 of the mass here.
+    A side relaxed by KL wants a_i exp(-yielding · p_i) instead. Newton on the logarithm of the sum,
+    a convex increasing function of p_i: after one step it only comes down, to within 1e-3 of the
+    mass here.
     """
     m = K.shape[1]
     for i in range(first, last):

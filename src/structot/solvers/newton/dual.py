@@ -7,8 +7,8 @@ Notation. Around the plan Y, with multipliers p, q of the marginals and z = p �
     ∇φ = (a - X1, b - Xᵀ1),     -∂²φ ∋ H = (1/ρ) Σ_B c_B c_Bᵀ / w(B)   over the pools B.
 
 The second form of φ holds because f(X) = <K, X> with K = ρ w (V - X) in B(F). Relaxed marginals
-(`marginals/`) have dual terms of their own for a·p + b·q, what they want in the place of a and b, and
-a diagonal of their own beside H.
+(`marginals/`) have dual terms of their own for a·p + b·q, what they want in the place of a and b,
+and a diagonal of their own beside H.
 """
 
 from __future__ import annotations
