@@ -34,8 +34,9 @@ STRUCTURES = {
     "powers": lambda ys, yt: sot.Groups(None, yt, Power(0.6)),
     "fixed charge": lambda ys, yt: sot.Modular() + sot.Coverage(ys, yt, weights=0.3),
     "own targets": lambda ys, yt: sot.Modular() + sot.Coverage(ys, weights=0.1, units="block"),
-    "phrases": lambda ys, yt: sot.Modular()
-    + sot.Coverage(windows(ys.size), windows(yt.size), weights=0.2),
+    "phrases": lambda ys, yt: (
+        sot.Modular() + sot.Coverage(windows(ys.size), windows(yt.size), weights=0.2)
+    ),
     "hierarchy": lambda ys, yt: sot.Hierarchy([ys, ys // 2], [yt, yt // 2], Log(0.3)),
 }
 WITH_ENTROPY = ("plain", "fixed charge", "own targets", "groups")
