@@ -22,6 +22,7 @@ from structot.structures.base import Structure
 from structot.structures.modular import Modular
 from structot.submodular.base import Layer, inner
 from structot.submodular.bound import BoundCost
+from structot.submodular.lanes import Lanes
 from structot.transport import InfeasibleError, relative_entropy
 
 Array = np.ndarray
@@ -191,6 +192,8 @@ class Problem:
             return "convex"
         if self.function.modular_cost is not None:
             return "linear"
+        if self.lanes is not None:
+            return "lanes"
         return "layers" if self.blocks is None else "blocks"
 
     @property
@@ -207,6 +210,11 @@ class Problem:
         weights, one = np.where(edges, 1.0, np.inf), np.ones(1)
         layer = Blocks.of_labels(weights, np.zeros(self.shape, int), Linear(), 0.0 * one, one)
         return replace(self, function=replace(self.function, layers=(layer,)))
+
+    @property
+    def lanes(self) -> Lanes | None:
+        """The price of the routes between groups, if F has one."""
+        return self.function.lanes
 
     @property
     def independent(self) -> Array:
@@ -249,6 +257,13 @@ class Problem:
     ) -> Array:
         """A plan near P with finite price: rounded into U(a, b), or as `Marginals.feasible`."""
         return self.marginals.feasible(P, potentials, self.function.allowed, overwrite)
+
+    def released(self, p: Array, q: Array) -> tuple[Array, Array]:
+        """Potentials to begin with: of the best shift, and best where a point has no pair."""
+        pairs, marginals = self.function.allowed, self.marginals
+        if pairs is not None:
+            p, q = marginals.released(p, q, pairs.any(axis=1), pairs.any(axis=0))
+        return marginals.clip(*marginals.shifted(p, q))
 
     def linear_value(self, P: Array) -> float:
         """<P, M>."""

@@ -19,6 +19,9 @@ from structot.problem import Problem
 from structot.submodular.base import inner
 from structot.transport import emd
 
+# exp of minus this is nothing beside 1 in doubles.
+_LOW = 50.0
+
 
 def transport_bound(problem: Problem, u: Array, v: Array, made_of: float = 0.0) -> float:
     """D_a°(u) + D_b°(v), a·u + b·v for hard marginals, safe; ``made_of`` as below.
@@ -109,6 +112,16 @@ def dual_from_potentials(problem: Problem, p: Array, q: Array) -> Dual:
     return dual_from_cost(problem, K, p, potential_size(problem, p, q))
 
 
+def dual_from_tariffs(problem: Problem, alpha: Array, beta: Array, u: Array) -> Dual:
+    """The bound of tariffs on lanes, made smaller where a route is paid more than its price."""
+    lanes, linear = problem.lanes, problem.linear
+    assert lanes is not None
+    assert linear is not None
+    K = lanes.surcharge(*lanes.within_budget(alpha, beta))
+    K += linear
+    return dual_from_cost(problem, K, u)
+
+
 def dual_by_exact_transport(problem: Problem, K: Array, made_of: float = 0.0) -> Dual:
     """The best bound of a cost K in B(F): exact transport with it. The expensive last resort."""
     try:
@@ -130,7 +143,11 @@ def first_answer(problem: Problem) -> tuple[Array, Dual]:
     if problem.function.is_convex:
         offset = (problem.function.extension(P) - inner(P, K)) / problem.total
         K = K + offset
-    return P, _as_entropic(problem, dual_from_cost(problem, K))
+    dual = dual_from_cost(problem, K)
+    if problem.marginals.mass == 0.0:
+        # Nothing is moved, and every potential proves 0: low ones make the exponentials vanish.
+        dual = dual._replace(u=dual.u - _LOW * problem.reg * float(np.max(problem.metric)))
+    return P, _as_entropic(problem, dual)
 
 
 def zero_dual(problem: Problem) -> Dual | None:

@@ -180,11 +180,7 @@ class Marginals:
         """wanted · |u| + wanted · |v|: what rounding errors of potentials are relative to."""
         if self.hard:
             return float(self.a @ np.abs(u) + self.b @ np.abs(v))
-        parts = [
-            float(np.maximum(side.wanted(z, side.weights), side.weights) @ np.abs(z))
-            for side, z in zip(self.sides, (u, v), strict=True)
-        ]
-        return parts[0] + parts[1]
+        return self.rows.size(u) + self.columns.size(v)
 
     def wanted(self, u: Array, v: Array, x: Array, y: Array) -> Array:
         """The gradients of D_a° and D_b°, one after the other, nearest to x and y."""
@@ -240,12 +236,24 @@ class Marginals:
         low, high = max(low, -size), min(high, size)
         return (low, high) if low <= high else ((low + high) / 2,) * 2
 
+    def released(self, u: Array, v: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
+        """The potentials with those of points without any pair where their dual terms are largest.
+
+        ``rows`` and ``columns`` tell which points have one.
+        """
+        u, v = (
+            np.where(some, z, side.alone)
+            for side, z, some in zip(self.sides, (u, v), (rows, columns), strict=True)
+        )
+        return (u, v) if self.hard else self.clip(u, v) if self.partial else (u, v)
+
     def proved(self, u: Array, v: Array) -> tuple[Array, Array]:
         """Potentials in the domain from any with u ⊕ v in P(F) and 0 in P(F), and as good.
 
-        They are shifted, cut from above, and where they are below the domain drawn towards 0: P(F)
+        Points without a pair come as +inf. The others are shifted, cut from above, and where they are below the domain drawn towards 0: P(F)
         is convex.
         """
+        u, v = self.released(u, v, np.isfinite(u), np.isfinite(v))
         if self.hard:
             return u, v
         u, v = self.shifted(u, v)
@@ -267,7 +275,8 @@ class Marginals:
         u, v = c_transform(K, u)
         if self.hard:
             return u, v
-        u, v = self.shifted(u, v)
+        pairs = np.isfinite(K)
+        u, v = self.shifted(*self.released(u, v, pairs.any(axis=1), pairs.any(axis=0)))
         if self.smooth or self.partial:
             return self.clip(u, v)
         A, B = self.sides

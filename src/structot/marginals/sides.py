@@ -26,7 +26,9 @@ import numpy as np
 from structot._typing import Array
 from structot.transport import surpluses
 
-# Steps of Newton's method and of a bisection that are enough for doubles.
+# exp of minus this is nothing beside 1 in doubles.
+_FAR = 64.0
+# Steps of Newton's method that are enough for doubles.
 _STEPS = 100
 
 
@@ -47,6 +49,11 @@ class Side(ABC):
     def highest(self, u: Array) -> float:
         """The potential from which on D° rises no more."""
         return math.inf
+
+    @property
+    def alone(self) -> float:
+        """The potential of a point that has no pair: D° is largest there; to be clipped."""
+        return 0.0
 
     @abstractmethod
     def penalty(self, x: Array) -> tuple[float, float]:
@@ -77,7 +84,7 @@ class Side(ABC):
         """argmax_u D°(u) - reg Σ exp(u/reg + log_sum): half a step of Sinkhorn's iteration."""
         with np.errstate(divide="ignore", invalid="ignore"):
             u = (np.log(self.weights) - log_sum) / (1.0 / reg + self.yielding)
-        return self.clip(np.where(np.isfinite(u), u, 0.0))
+        return self.clip(np.where(np.isfinite(u), u, self.alone))
 
     def curvature(self, u: Array) -> Array:
         """-∂²D°, a diagonal."""
@@ -105,6 +112,10 @@ class Side(ABC):
     def missed(self, x: Array) -> Array:
         """By how much x misses what must hold, point by point."""
         return np.zeros_like(x)
+
+    def size(self, u: Array) -> float:
+        """x · |u| for what points send, about: what rounding errors of u are relative to."""
+        return float(np.maximum(self.wanted(u, self.weights), self.weights) @ np.abs(u))
 
     def largest(self, value: float) -> float:
         """The most that one point can send in a plan with a price of at most ``value``."""
@@ -141,6 +152,10 @@ class KL(Side):
     """D = τ Σ x log(x/a) - x + a: points without weight send nothing."""
 
     tau: float = 1.0
+
+    @property
+    def alone(self) -> float:
+        return _FAR * self.tau
 
     def penalty(self, x: Array) -> tuple[float, float]:
         a = self.weights
@@ -202,6 +217,10 @@ class TV(Side):
     def highest(self, u: Array) -> float:
         return self.tau
 
+    @property
+    def alone(self) -> float:
+        return self.tau
+
     def penalty(self, x: Array) -> tuple[float, float]:
         a = self.weights
         return self.tau * math.fsum(np.abs(x - a).tolist()), self.tau * float(np.sum(x + a))
@@ -252,6 +271,10 @@ class Partial(Side):
     def highest(self, u: Array) -> float:
         return float(u.max())
 
+    @property
+    def alone(self) -> float:
+        return math.inf
+
     def penalty(self, x: Array) -> tuple[float, float]:
         return 0.0, 0.0
 
@@ -288,7 +311,7 @@ class Partial(Side):
 
     def respond(self, log_sum: Array, reg: float) -> Array:
         # x = min(a, c · exp(log_sum)) with the factor c that makes the total right.
-        a, u = self.weights, np.zeros(self.weights.size)
+        a, u = self.weights, np.full(self.weights.size, self.alone)
         live = (a > 0) & np.isfinite(log_sum)
         ratio = np.log(a[live]) - log_sum[live]  # log c from which on the point sends all it has
         order = np.argsort(ratio, kind="stable")
@@ -300,6 +323,10 @@ class Partial(Side):
         k = int(np.argmax(level <= ratio[order]))
         u[live] = reg * np.minimum(ratio, level[k])
         return self.clip(u)
+
+    def size(self, u: Array) -> float:
+        some = np.abs(u)
+        return min(float(self.weights @ some), self.mass * float(some.max(initial=0.0)))
 
     def missed(self, x: Array) -> Array:
         over = np.maximum(x - self.weights, 0.0)

@@ -84,9 +84,13 @@ def run(
 ) -> Result:
     """Draw steps until the gap between the best plan and the best bound is at most ``tol``.
 
-    Where a solver can get no further the next one goes on from what is known.
+    Where a solver can get no further the next one goes on from what is known. Without any the
+    answer is the first one, which is right where nothing is moved.
     """
     best = _Best(problem, limits)
+    if not solvers:
+        P, dual = certificate.first_answer(problem)
+        best.take(Step(problem.objective(P), lambda: P, dual.bound, lambda: dual))
     rows: list[Row] = []
     used: list[str] = []
     status = Status.STALLED
@@ -103,7 +107,7 @@ def run(
             if status not in (Status.STALLED, Status.NOT_FINITE):
                 break
             start = best.start()
-    return best.result(", then ".join(used), status, deadline, rows)
+    return best.result(", then ".join(used) or "none", status, deadline, rows)
 
 
 def _follow(

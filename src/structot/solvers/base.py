@@ -23,6 +23,8 @@ class Solver(ABC):
     takes_convex: ClassVar[bool] = False
     # Whether it knows marginals that need not hold.
     takes_relaxed: ClassVar[bool] = False
+    # Whether it knows lanes, the tariffs of `Routes`.
+    takes_lanes: ClassVar[bool] = False
 
     def refusal(self, problem: Problem) -> str | None:
         """Why this problem cannot be solved in this way: for want of a set function, or else."""
@@ -32,7 +34,19 @@ class Solver(ABC):
             if problem.reg > 0:
                 return "a ConvexCost takes no reg > 0; add the entropy to its value and subgradient"
         if not (problem.marginals.hard or self.takes_relaxed):
-            return "it needs marginals that hold exactly; with unbalanced or mass use method='auto'"
+            return (
+                "it needs marginals that hold exactly; unbalanced and mass are for exact, newton, "
+                "splitting, linear_program and, with reg > 0 and at most one layer of groups, "
+                "entropic"
+            )
+        if problem.lanes is not None:
+            if problem.reg > 0:
+                return "Routes takes no entropy yet; use reg=0"
+            if not self.takes_lanes:
+                return (
+                    "Routes prices shares of points, not pairs; use method='interior_point', "
+                    "'linear_program' or 'auto'"
+                )
         return self.objection(problem)
 
     def objection(self, problem: Problem) -> str | None:

@@ -54,6 +54,8 @@ _TABLE = {
     ("blocks", True): ("entropic", "interior_point"),
     ("layers", False): ("splitting", "interior_point", "linear_program", "splitting"),
     ("layers", True): ("interior_point",),
+    ("lanes", False): ("interior_point", "linear_program"),
+    ("lanes", True): ("interior_point",),
     ("convex", False): ("mirror_descent",),
     ("convex", True): ("mirror_descent",),
 }
@@ -160,7 +162,8 @@ def solve(
         relaxed: dict[str, Any] = {"unbalanced": unbalanced, "unbalanced_type": unbalanced_type}
         problem = Problem.of(M, a, b, structure=structure, reg=reg, mass=mass, **relaxed)
     with watch.paused():  # imports, once per process
-        solvers = _choose(method, problem)
+        # Of mass 0 the answer is known without a solver.
+        solvers = _choose(method, problem) if problem.marginals.mass != 0.0 else []
     before = deadline.elapsed
     problem = problem.normalized()
     # The answer is evaluated and its proof completed after the last iteration.
@@ -261,7 +264,7 @@ def _automatic(problem: Problem) -> list[Solver]:
             solver = replace(solver, patience=_PATIENCE[name])  # type: ignore[type-var]
         if name == "linear_program":
             solver = replace(solver, rounds=_ROUNDS)  # type: ignore[type-var]
-        if small or name not in _FOR_SMALL:
+        if small or not solvers or name not in _FOR_SMALL:
             solvers.append(solver)
     return solvers
 

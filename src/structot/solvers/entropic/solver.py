@@ -139,7 +139,7 @@ class _Ascent:
         regs = self._stages()
         if start.potentials is not None:
             cold = dual.p, dual.q
-            if dual.evaluate(*problem.marginals.clip(*start.potentials), problem.reg) > -np.inf:
+            if dual.evaluate(*problem.released(*start.potentials), problem.reg) > -np.inf:
                 self.K, regs = dual.cost(), regs[-1:]
             else:
                 dual.p, dual.q = cold
@@ -159,7 +159,7 @@ class _Ascent:
 
     def _enter(self, reg: float) -> Iterate:
         p, q = self.dual.balance(self.K, reg, self.options.sweeps)
-        p, q = self.problem.marginals.clip(*self.problem.marginals.shifted(p, q))
+        p, q = self.problem.released(p, q)
         return Iterate(p, q, self.dual.evaluate(p, q, reg))
 
     def _stage(self, reg: float) -> Iterator[Step | None]:

@@ -259,8 +259,6 @@ class ProximalDual:
     def _proved(self, Y: Array, X: Array, p: Array, q: Array, rho: float) -> Proof:
         F = self.true_layer
         u, v = kernels.bound_potentials(F.edges, Y, X, p, q, rho)
-        # Points without edges get potential 0.
-        u, v = (np.where(np.isfinite(x), x, 0.0) for x in (u, v))
         u, v = self.problem.marginals.proved(u, v)
         made_of = potential_size(self.problem, p, q) + (rho * self._square if Y.size else 0.0)
         return u, v, transport_bound(self.problem, u, v, made_of)

@@ -134,7 +134,7 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
         start = coarse_start(problem)
         pace.rho /= 5 if start.plan is not None else 1
     p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
-    p, q = problem.marginals.clip(*problem.marginals.shifted(p, q))
+    p, q = problem.released(p, q)
     plan = problem.independent if start.plan is None else start.plan
     inner.recentre(pace.rho, plan)
     del plan, start  # as large as the problem, and not needed again
