@@ -2,7 +2,7 @@
 
 from structot.datasets.digits import Digits, ShiftedDigits, mnist, shifted_digits, usps
 from structot.datasets.sick import Sick, glove, sick
-from structot.datasets.synthetic import ClusterProblem, clusters, two_moons
+from structot.datasets.synthetic import ClusterProblem, clusters, target_shift, two_moons
 
 __all__ = [
     "ClusterProblem",
@@ -14,6 +14,7 @@ __all__ = [
     "mnist",
     "shifted_digits",
     "sick",
+    "target_shift",
     "two_moons",
     "usps",
 ]

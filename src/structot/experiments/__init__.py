@@ -1,4 +1,4 @@
-"""The paper's experiments, one module each, found by name and imported when first asked for.
+"""The paper's experiments and one of our own, a module each, imported when first asked for.
 
     from structot import experiments
     report = experiments.run(experiments.get("clusters"), Path("out"), experiments.Settings())
@@ -32,7 +32,10 @@ __all__ = [
 ]
 
 # In the order in which they are run and shown.
-NAMES = ("clusters", "runtime", "moons", "colors", "small_digits", "digits", "sentences")
+NAMES = (
+    *("clusters", "runtime", "moons", "colors", "small_digits", "digits", "sentences"),
+    "target_shift",
+)
 
 
 def get(name: str) -> Experiment:
