@@ -9,7 +9,8 @@ import numpy as np
 
 from structot._labels import Labels
 from structot._typing import Array
-from structot.transport import InfeasibleError, round_plan
+from structot.marginals import Marginals
+from structot.transport import InfeasibleError
 
 _PENALTY = 10.0  # of a known mismatch that cannot be forbidden, in units of the largest cost
 
@@ -52,14 +53,14 @@ def mismatch(source: Labels, target: Labels) -> Array:
 
 
 def forbid_mismatches(
-    M: Array, a: Array, b: Array, source: Labels, target: Labels
+    M: Array, marginals: Marginals, source: Labels, target: Labels
 ) -> tuple[Array, Array | None]:
     """M with known mismatches forbidden; or M and a penalty on them where that is impossible."""
     differ = mismatch(source, target)
     if not differ.any():
         return M, None
     try:
-        round_plan(np.zeros(M.shape), a, b, allowed=~differ)
+        marginals.feasible(np.zeros(M.shape), allowed=~differ)
     except InfeasibleError:
         unseen = [str(x) for x in target.classes.tolist() if x not in set(source.classes.tolist())]
         why = "a class has more mass on one side than on the other"

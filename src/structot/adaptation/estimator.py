@@ -25,6 +25,7 @@ from structot.adaptation import _output
 from structot.adaptation._labels import class_labels, forbid_mismatches, warn_about_minus_one
 from structot.adaptation.mapping import OUT_OF_SAMPLE, PointMap, is_euclidean, metric_options
 from structot.groups import clusters
+from structot.marginals import Marginals
 from structot.solvers.solve import solve
 from structot.structures import Coverage, Groups, Modular, Structure
 
@@ -62,6 +63,11 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         None: every target point is its own group. Or labels, lists of indices, a callable of Xt
         that returns either, or "clusters": Ward clusters, 0.3 per target point. Groups that
         overlap need ``reg=0``.
+    unbalanced, unbalanced_type
+        As in `solve`, τ in units of the scaled cost: ``(τ, None)`` relaxes the source, whose points
+        then need not send all they have where the target has other proportions of the classes.
+        Smaller is freer; see docs/experiments/target_shift.md. A point that sent nothing is mapped
+        as a new one would be.
     method, tol
         As in `solve`.
     out_of_sample
@@ -101,6 +107,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         metric: Any = "euclidean",
         cost_scale: str | None = "mean",
         target_groups: Any = None,
+        unbalanced: Any = None,
+        unbalanced_type: str = "KL",
         method: Any = "auto",
         tol: float = 1e-3,
         out_of_sample: str = "nearest",
@@ -112,6 +120,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         self.metric = metric
         self.cost_scale = cost_scale
         self.target_groups = target_groups
+        self.unbalanced = unbalanced
+        self.unbalanced_type = unbalanced_type
         self.method = method
         self.tol = tol
         self.out_of_sample = out_of_sample
@@ -162,11 +172,13 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             )
         penalty = None
         if labels_s is not None and labels_t is not None:
-            M, penalty = forbid_mismatches(M, a, b, labels_s, labels_t)
+            M, penalty = forbid_mismatches(M, self._marginals(a, b), labels_s, labels_t)
         structure = self._structure(labels_s, target)
         if penalty is not None:
             structure = structure + Modular(penalty)
-        result = solve(M, a, b, structure=structure, reg=reg, method=self.method, tol=self.tol)
+        relaxed = {"unbalanced": self.unbalanced, "unbalanced_type": self.unbalanced_type}
+        options_of_solve = {"reg": reg, "method": self.method, "tol": self.tol, **relaxed}
+        result = solve(M, a, b, structure=structure, **options_of_solve)
         _output.remember(self, Xs, source.shape[1])
         self.cost_, self.cost_scale_ = M, scale
         self.result_, self.coupling_ = result, result.plan
@@ -250,6 +262,11 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         """Names of the features that `transform` returns: those of the input."""
         check_is_fitted(self, "coupling_")
         return _output.names(self, input_features)
+
+    def _marginals(self, a: Array, b: Array) -> Marginals:
+        prices = _checks.as_relaxation(self.unbalanced, None)
+        kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
+        return Marginals.of(a, b, prices, kind)
 
     def _samples(self, Xs: Any, Xt: Any) -> tuple[Array, Array]:
         for name, value in (("Xs", Xs), ("Xt", Xt)):
