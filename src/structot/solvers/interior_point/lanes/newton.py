@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structot._deadline import check_time
 from structot.solvers.interior_point.lanes.layout import Layout, Panel
 from structot.solvers.interior_point.lanes.namespace import NumPy
 
@@ -182,6 +183,7 @@ class Newton:
         A: dict[int, Array] = {}
         B: dict[int, Array] = {}
         for panel in program.panels:
+            check_time()
             G1, G2 = panel.source(self.gamma[0]), panel.target(self.gamma[1])
             E, across = panel.blocks(self.D), panel.blocks(self.T)
             swapped = panel.shape[1] > panel.shape[3]
@@ -259,6 +261,7 @@ class Newton:
         self.F: list[tuple[slice, Array]] = []
         for panel, inside in zip(_first(program.panels, "cols"), A, strict=True):
             g, s = panel.shape[:2]
+            check_time()
             F = xp.inverse_of_lower(_cholesky(xp, inside))
             self.F.append((panel.rows, F))
             rows = self.T[panel.rows]
@@ -272,7 +275,9 @@ class Newton:
         diagonal = xp.diagonal(S)
         size = diagonal * 1.0
         diagonal[program.pinned] += diagonal[program.pinned]
+        check_time()
         S = xp.subtract_gram(S, self.T)
+        check_time()
         for part in _RAISED:
             try:
                 self.L = xp.factor(S, part * size)
@@ -329,6 +334,7 @@ class Newton:
 
     def step(self, target: Four | None, rest: Residuals, out: Point) -> None:
         """Solve x dz + z dx = target (0 for None) and the equations with these residuals."""
+        check_time()
         program, xp = self.program, self.program.xp
         z, there, theta = self.z, program.there, self.theta
         dP, dz = out.x[0], out.z[0]

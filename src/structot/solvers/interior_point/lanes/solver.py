@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from structot.certificate import dual_from_tariffs
+from structot.certificate import dual_by_exact_transport, dual_from_tariffs
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.interior_point.lanes.layout import Layout
@@ -35,13 +35,15 @@ def route_path(problem: Problem, start: Start) -> Iterator[Step | None]:
     program = Program.of(layout, xp)
     path = CentralPath(program, first_point(program, xp.array(layout.cost)))
     shown = np.inf
+    step = None
     for _ in path.steps():
         total = path.total
-        if total > _NEWS * shown:
-            yield None
-            continue
-        shown = total
-        yield _certified(problem, layout, path.point, xp)
+        step = None
+        if total <= _NEWS * shown:
+            shown = total
+            step = _certified(problem, layout, path.point, xp)
+        yield step
+    yield _last_resort(problem, step or _certified(problem, layout, path.point, xp))
 
 
 def _certified(problem: Problem, layout: Layout, point: Point, xp: NumPy) -> Step:
@@ -52,6 +54,15 @@ def _certified(problem: Problem, layout: Layout, point: Point, xp: NumPy) -> Ste
     u = layout.row_potentials(xp.numpy(point.u), xp.numpy(point.v), problem.shape[0])
     proof = dual_from_tariffs(problem, *tariffs, u)
     return Step(problem.objective(P), lambda: P, proof.bound, lambda: proof)
+
+
+def _last_resort(problem: Problem, step: Step) -> Step:
+    """Exact transport with the last worst cost, where the potentials are what is not exact."""
+    assert step.dual is not None
+    K = step.dual().K
+    assert K is not None
+    proof = dual_by_exact_transport(problem, K)
+    return Step(step.value, step.plan, proof.bound, lambda: proof)
 
 
 def _known(problem: Problem, start: Start) -> Step:
