@@ -19,6 +19,7 @@ class Exact(Solver):
     """min_{P in U(a,b)} <P, C> by the network simplex of POT, for modular F."""
 
     name: ClassVar[str] = "exact"
+    takes_lanes: ClassVar[bool] = True
 
     def objection(self, problem: Problem) -> str | None:
         if problem.function.modular_cost is None:
