@@ -67,7 +67,7 @@ def _fixed_charge(rows: Any, cols: Any, weight: float) -> Structure:
 
 
 def _routes(rows: Any, cols: Any, charge: float) -> Structure:
-    return sot.Routes(rows, cols, charge)  # type: ignore[attr-defined]
+    return sot.Routes(rows, cols, charge)
 
 
 KINDS = {
