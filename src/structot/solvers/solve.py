@@ -68,7 +68,16 @@ _LARGEST_RESERVE = 0.2
 
 
 class ConvergenceWarning(UserWarning):
-    """The certified gap is larger than the tolerance; the answer is returned with its true gap."""
+    """The certified gap is larger than the tolerance; the answer is returned with its true gap.
+
+    Examples
+    --------
+    >>> import warnings, structot as sot
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ConvergenceWarning)  # a missed gap is an error here
+    ...     sot.solve([[1.0, 2.0], [3.0, 1.0]]).converged
+    True
+    """
 
 
 def solve(
