@@ -36,6 +36,10 @@ class Status(Enum):
         return self.value
 
 
+class ConvergenceWarning(UserWarning):
+    """The certified gap is larger than the tolerance; the answer is returned with its true gap."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """The history of a solve, one entry per certificate: the best value and bound so far."""

@@ -95,6 +95,8 @@ class Layout:
     point: tuple[Tensor, Tensor]  # (B, K S) and (B, L T): the point of each place, -1 for none
     place: tuple[Tensor, Tensor]  # (B, N) and (B, M): the place of each point
     turned: bool
+    factor: Tensor  # (B,) the factor of M in the linear part
+    share: Tensor | None  # (B, K, L) the factor of the total cost of each block in its price
 
     @classmethod
     def of(
@@ -109,7 +111,7 @@ class Layout:
             for side in ("row", "col")
         )
         cells = _cells(Ms, row, col)
-        price = _prices(parts, cells)
+        price, share = _prices(parts, cells)
         linear = _linear(parts, cells, row, col)
         if price is not None and row.shape[2] == col.shape[2] == 1:
             # Blocks of one pair: their price is a cost.
@@ -119,7 +121,10 @@ class Layout:
         cost, mass = _power_of_two(stack.level()), _power_of_two(stack.total)
         point = row.flatten(1), col.flatten(1)
         place = _inverse(point[0], Ms.shape[1]), _inverse(point[1], Ms.shape[2])
-        return cls(stack.in_units(cost, mass), cost, mass, point, place, turned)
+        slopes = [sum(x for x, given in part.linear if given is None) for part in parts]
+        factor = torch.as_tensor(slopes, dtype=torch.float64, device=Ms.device)
+        stack = stack.in_units(cost, mass)
+        return cls(stack, cost, mass, point, place, turned, factor, share)
 
     def cells(self, matrix: Tensor) -> Tensor:
         """(B, K, S, L, T) from (B, N, M), 0 where there is no pair."""
@@ -156,10 +161,10 @@ def _weights(x: Tensor, place: Tensor) -> Tensor:
     return torch.where(place >= 0, found, 0.0)
 
 
-def _prices(parts: Sequence[FixedCharge], M: Tensor) -> Tensor | None:
-    """(B, K, L) the prices of blocks; None for plain transport."""
+def _prices(parts: Sequence[FixedCharge], M: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """(B, K, L) the prices of blocks, None for plain transport; and what M has to do with them."""
     if parts[0].weights is None:
-        return None
+        return None, None
     B, K, _, L, _ = M.shape
     weights = np.zeros((B, K, L))
     for part, prices in zip(parts, weights, strict=True):
@@ -168,10 +173,11 @@ def _prices(parts: Sequence[FixedCharge], M: Tensor) -> Tensor | None:
         prices[:k, :l] = part.weights
     price = torch.as_tensor(weights, device=M.device)
     in_blocks = torch.as_tensor([part.in_blocks for part in parts], device=M.device)
-    if bool(in_blocks.any()):
-        totals = M.sum((2, 4), dtype=torch.float64)
-        price = price * torch.where(in_blocks[:, None, None], totals, 1.0)
-    return price
+    if not bool(in_blocks.any()):
+        return price, None
+    share = torch.where(in_blocks[:, None, None], price, 0.0)
+    totals = M.sum((2, 4), dtype=torch.float64)
+    return torch.where(in_blocks[:, None, None], price * totals, price), share
 
 
 def _linear(parts: Sequence[FixedCharge], M: Tensor, row: Tensor, col: Tensor) -> Tensor:

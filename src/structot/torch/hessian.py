@@ -13,7 +13,9 @@ H_cc is eliminated block by block. With own targets, T = 1, it is diagonal and H
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -26,8 +28,8 @@ from structot.torch.stack import Stack, Tile, per_problem
 _JITTER = (0.0, 1e-13, 1e-11, 1e-9, 1e-7, 1e-4)
 # Rows of the Schur complement made at a time: only its lower half is needed.
 _ROWS = 2048
-# The part of the curvature of the plan r that every point has at least.
-_LENT = 1e-2
+# The part of the curvature of the plan r that every point has at least, while a plan is sought.
+LENT = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +50,19 @@ class Factors:
         return x.view_as(rows), y.view_as(cols)
 
 
-def factorize(stack: Stack, point: Point, reg: Tensor, damping: Tensor) -> Factors:
+def factorize(
+    stack: Stack, point: Point, reg: Tensor, damping: Tensor, lent: float = LENT
+) -> Factors:
     """The factors of H + D at a point that was evaluated.
 
-    D damps in proportion to the diagonal of H, and lends some of the curvature of the plan r to
-    points that have hardly any: those whose part of the plan is not alive yet. The gauge, a
-    constant that moves between p and q, is fixed by a·x = 0.
+    D damps in proportion to the diagonal of H, and lends that part of the curvature of the plan r
+    to points that have less: those whose part of the plan is not alive yet. The gauge, a constant
+    that moves between p and q, is fixed by a·x = 0.
     """
     B, K, S, L, T = stack.C.shape
     new = {"dtype": torch.float64, "device": stack.C.device}
-    Z = _column_factors(stack, point, reg, damping)
+    add = partial(_added, reg=reg, damping=damping, lent=lent)
+    Z = _column_factors(stack, point, reg, add)
     W = torch.empty(B, K * S, L * T, **new)
     cells = W.view(B, K, S, L * T)
     schur = torch.zeros(B, K * S, K * S, **new)
@@ -78,7 +83,7 @@ def factorize(stack: Stack, point: Point, reg: Tensor, damping: Tensor) -> Facto
     for i in range(0, K * S, _ROWS):
         j = min(i + _ROWS, K * S)
         schur[:, i:j, :j].baddbmm_(W[:, i:j], W[:, :j].mT, alpha=-1.0)
-    single += _added(diagonal, stack.a, reg, damping)
+    single += add(diagonal, stack.a)
     schur.diagonal(dim1=1, dim2=2).add_(single.flatten(1))
     a = stack.a.flatten(1) * (reg * stack.total).rsqrt()[:, None]
     schur.baddbmm_(a[:, :, None], a[:, None])
@@ -119,12 +124,14 @@ def _curvature(
     return X, _Pools(rows, cols, height / number.clamp(min=1))
 
 
-def _column_factors(stack: Stack, point: Point, reg: Tensor, damping: Tensor) -> Tensor:
+def _column_factors(
+    stack: Stack, point: Point, reg: Tensor, add: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
     """Z with Z Zᵀ = H_cc + D, (B, L, T, T)."""
     B, _, _, L, T = stack.C.shape
     if T == 1:
         diagonal = point.cols * per_problem(1.0 / reg, point.cols)
-        return (diagonal + _added(diagonal, stack.b, reg, damping)).sqrt()[..., None]
+        return (diagonal + add(diagonal, stack.b)).sqrt()[..., None]
     single = torch.zeros_like(stack.b)
     H = torch.zeros(B, L, T, T, dtype=torch.float64, device=stack.C.device)
     for tile in stack.tiles():
@@ -135,15 +142,17 @@ def _column_factors(stack: Stack, point: Point, reg: Tensor, damping: Tensor) ->
         roots = (pools.cols * pools.weight.sqrt()[..., None]).movedim(1, 3)  # (b, L, T, k)
         H[tile[0]] += roots @ roots.mT
     own = H.diagonal(dim1=2, dim2=3)
-    own += single + _added(own + single, stack.b, reg, damping)
+    own += single + add(own + single, stack.b)
     scale = own.rsqrt()
     H *= scale[..., None] * scale[..., None, :]
     return _factor(H.flatten(0, 1)).view_as(H) / scale[..., None]
 
 
-def _added(diagonal: Tensor, weights: Tensor, reg: Tensor, damping: Tensor) -> Tensor:
+def _added(
+    diagonal: Tensor, weights: Tensor, reg: Tensor, damping: Tensor, lent: float
+) -> Tensor:
     """The diagonal of D; 1 for points without weight, which stay where they are."""
-    least = _LENT * weights * per_problem(1.0 / reg, weights)
+    least = lent * weights * per_problem(1.0 / reg, weights)
     added = per_problem(damping, diagonal) * diagonal + (least - diagonal).clamp(min=0.0)
     return torch.where(weights > 0, added, 1.0)
 
