@@ -11,8 +11,9 @@ def on_tensors(verb: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
     It gets the verb itself as well, for what tensors have no method of their own for.
     """
-    from structot.torch import front
+    from structot.torch import front, many
 
+    home = many if verb.__name__ == "solve_batch" else front
     collected = (arguments.pop(name, {}) for name in ("unknown", "options"))
     named = {key: value for options in collected for key, value in options.items()}
-    return getattr(front, verb.__name__)(verb, **arguments, **named)
+    return getattr(home, verb.__name__)(verb, **arguments, **named)

@@ -87,7 +87,7 @@ def _tensor(x: Any, device: torch.device, kind: torch.dtype) -> Any:
 
 def _array(x: Any) -> Any:
     if isinstance(x, Tensor):
-        return x.detach().cpu().numpy() if x.dim() else float(x)
+        return x.detach().cpu().numpy() if x.dim() else float(x.detach())
     if isinstance(x, tuple):
         return tuple(_array(part) for part in x)
     return x
