@@ -128,7 +128,8 @@ def solve_by_arrays(
     """The answer of NumPy, its value differentiable."""
     arrays = (inputs.as_array(x) for x in (M, a, b))
     result = by_arrays(*arrays, **options)
-    value = differentiable_value(result, M, a, b)
+    relaxed = any(options.get(name) is not None for name in ("unbalanced", "mass"))
+    value = differentiable_value(result, M, a, b, relaxed)
     return of_arrays(result, M, value, _NOTE)
 
 
