@@ -192,9 +192,7 @@ def stages(device: Device, n: int, tol: float) -> dict[str, float]:
     point = solve_stack(stack, Goal(tol), Deadline()).proof
     damping = torch.full_like(stack.reg, 1e-12)
     parts = {
-        "evaluation of the dual": lambda: evaluate(
-            stack, point.p, point.q, stack.reg, point.level
-        ),
+        "evaluation of the dual": lambda: evaluate(stack, point.p, point.q, stack.reg, point.level),
         "Hessian and Cholesky": lambda: factorize(stack, point, stack.reg, damping),
         "rounding and value": lambda: proof.evaluate_plan(
             stack, proof.round_plan(stack, point, stack.reg), stack.reg

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from structot import _checks
 from structot._deadline import Deadline
 from structot.torch import proof
 from structot.torch.engine import Answers, Goal, Report, solve_stack
 from structot.torch.fixed_charge import FixedCharge, Layout
 from structot.torch.gradients import Solved, with_gradients
 from structot.torch.stack import per_problem
+
+# Iteration, value, bound and gap -> whether to stop.
+Watcher = Callable[[int, float, float, float], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,22 +55,35 @@ class Batch:
     code: Tensor
 
 
+@dataclass(frozen=True)
+class Limits:
+    """The gap to reach, and iterations; ``atol`` in the units of the user."""
+
+    tol: float
+    atol: float | None
+    max_iter: int | None
+
+    @classmethod
+    def of(cls, tol: Any, atol: Any, max_iter: Any) -> Limits:
+        return cls(
+            _checks.nonnegative("tol", tol),
+            None if atol is None else _checks.nonnegative("atol", atol),
+            None if max_iter is None else _checks.count("max_iter", max_iter),
+        )
+
+
 def solve_problems(
-    problems: Problems,
-    tol: float,
-    atol: float | None,
-    max_iter: int | None,
-    deadline: Deadline,
-    report: Any = None,
+    problems: Problems, limits: Limits, deadline: Deadline, report: Watcher | None = None
 ) -> Batch:
-    """All problems at once, each with its certificate."""
+    """All problems at once, each with its certificate; ``report`` sees the first of them."""
     M = problems.M.detach()
     kind = torch.float32 if M.is_floating_point() and M.element_size() <= 4 else torch.float64
     M = M.to(kind)
     reg = torch.full((M.shape[0],), problems.reg, dtype=torch.float64, device=M.device)
     layout = Layout.of(problems.parts, M, *problems.weights, reg)
     unit = layout.cost * layout.mass
-    goal = Goal(tol, None if atol is None else atol / unit, max_iter)
+    atol = None if limits.atol is None else limits.atol / unit
+    goal = Goal(limits.tol, atol, limits.max_iter)
     watch: Report | None = None
     if report is not None:
         scale = float(unit[0])

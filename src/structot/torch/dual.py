@@ -34,7 +34,7 @@ class Point(NamedTuple):
 
     def take(self, index: Tensor) -> Point:
         """The same for some of the problems."""
-        return Point(*(None if x is None else x[index] for x in self))  # type: ignore[arg-type]
+        return Point(*(None if x is None else x[index] for x in self))
 
     def put(self, index: Tensor, other: Point) -> None:
         """Overwrite some of the problems, in place."""
@@ -50,7 +50,7 @@ class Point(NamedTuple):
 
 def log_plan(stack: Stack, p: Tensor, q: Tensor, reg: Tensor, tile: Tile) -> Tensor:
     """V of a tile."""
-    problems, groups = tile
+    problems, _ = tile
     rate = 1.0 / reg[problems]
     V = outer(
         p[tile] * per_problem(rate, p) + stack.log_a[tile],
@@ -104,9 +104,7 @@ def capped_plan(
     return torch.minimum(V, t, out=V).exp_(), capped
 
 
-def evaluate(
-    stack: Stack, p: Tensor, q: Tensor, reg: Tensor, guess: Tensor | None = None
-) -> Point:
+def evaluate(stack: Stack, p: Tensor, q: Tensor, reg: Tensor, guess: Tensor | None = None) -> Point:
     """φ and its gradient at (p, q) for this reg; ``guess`` are levels to begin from."""
     point, _ = _pass(stack, p, q, reg, guess, sweep=False)
     return point

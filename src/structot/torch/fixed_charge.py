@@ -116,8 +116,8 @@ class Layout:
         if price is not None and row.shape[2] == col.shape[2] == 1:
             # Blocks of one pair: their price is a cost.
             linear, price = (linear + price[:, :, None, :, None]).to(linear.dtype), None
-        weights = (_weights(x, place) for x, place in ((a, row), (b, col)))
-        stack = Stack(linear, *weights, price, reg, row >= 0, col >= 0)
+        a, b = _weights(a, row), _weights(b, col)
+        stack = Stack(linear, a, b, price, reg, row >= 0, col >= 0)
         cost, mass = _power_of_two(stack.level()), _power_of_two(stack.total)
         point = row.flatten(1), col.flatten(1)
         place = _inverse(point[0], Ms.shape[1]), _inverse(point[1], Ms.shape[2])

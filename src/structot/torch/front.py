@@ -20,13 +20,15 @@ from structot._progress import live_progress
 from structot.result import ConvergenceWarning, Result, Trace
 from structot.solvers.base import State
 from structot.torch import inputs
-from structot.torch.batch import Batch, Problems, solve_problems
+from structot.torch.batch import Batch, Limits, Problems, solve_problems
 from structot.torch.engine import STATUS
 from structot.torch.envelope import differentiable_value
 from structot.torch.fixed_charge import FixedCharge
 from structot.torch.result import TensorResult, of_arrays
 
 NAME = "entropic"
+TOL = 1e-4
+COMMON = ("tol", "atol", "max_iter", "time_limit", "callback", "progress")
 _NOTE = "by NumPy, on the CPU"
 
 
@@ -39,59 +41,57 @@ def solve(
     structure: Any = None,
     reg: Any = 0.0,
     method: Any = "auto",
-    tol: float = 1e-4,
-    atol: float | None = None,
-    max_iter: int | None = None,
-    time_limit: float | None = None,
     init: Any = None,
-    callback: Callable[[State], bool | None] | None = None,
-    progress: bool = False,
-    **others: Any,
+    **options: Any,
 ) -> Result:
     """`structot.solve` where M, a or b is a tensor."""
     M = inputs.as_cost(M, inputs.device_of(M, a, b))
+    others = {name: x for name, x in options.items() if name not in COMMON}
     part = stackable(structure, tuple(M.shape), reg, method, init, others)
     if isinstance(part, str) or bool(M.isinf().any()):
-        options = {"tol": tol, "atol": atol, "max_iter": max_iter, "time_limit": time_limit}
-        options |= {"callback": callback, "progress": progress, "method": method, "reg": reg}
-        options |= {"init": _as_arrays(init), "structure": structure, **others}
-        return solve_by_arrays(by_arrays, M, a, b, options)
-    tol = _checks.nonnegative("tol", tol)
-    seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
-    deadline = Deadline(seconds)
-    rows: list[tuple[float, ...]] = []
-    with live_progress(progress, tol) as show:
-
-        def report(*state: Any) -> bool:
-            iteration, *rest = state
-            seen = State(iteration, deadline.elapsed, *rest)
-            rows.append((iteration, deadline.elapsed, *rest[:2]))
-            show(NAME, seen)
-            return callback is not None and bool(callback(seen))
-
-        with memory_of(M):
-            weights = inputs.as_weights(a, b, tuple(M.shape), M.device)  # type: ignore[arg-type]
-            given = (x[None] if isinstance(x, Tensor) else None for x in (a, b))
-            problems = Problems(
-                [part], M[None], *given, (weights[0][None], weights[1][None]), float(reg)
-            )
-            batch = solve_problems(
-                problems,
-                tol,
-                None if atol is None else _checks.nonnegative("atol", atol),
-                None if max_iter is None else _checks.count("max_iter", max_iter),
-                deadline,
-                report,
-            )
-    result = make_result(batch, 0, M, structure, float(reg), deadline.elapsed, rows)
+        options |= {"structure": structure, "reg": reg, "method": method}
+        return solve_by_arrays(by_arrays, M, a, b, {**options, "init": _as_arrays(init)})
+    with memory_of(M):
+        weights = inputs.as_weights(a, b, tuple(M.shape), M.device)
+        given = [x[None] if isinstance(x, Tensor) else None for x in (a, b)]
+        both = weights[0][None], weights[1][None]
+        problems = Problems([part], M[None], given[0], given[1], both, float(reg))
+        batch, seconds, rows = _watched(problems, **{k: options[k] for k in COMMON if k in options})
+    result = make_result(batch, 0, M, structure, float(reg), seconds, rows)
     if not result.converged:
         warnings.warn(
-            f"{result.status} Gap {result.gap:.1e}, asked for {tol:.1e} "
+            f"{result.status} Gap {result.gap:.1e}, asked for {options.get('tol', TOL):.1e} "
             f"(method {result.method!r}, {result.n_iter} iterations).",
             ConvergenceWarning,
             stacklevel=4,
         )
     return result
+
+
+def _watched(
+    problems: Problems,
+    tol: Any = TOL,
+    atol: Any = None,
+    max_iter: Any = None,
+    time_limit: Any = None,
+    callback: Callable[[State], bool | None] | None = None,
+    progress: bool = False,
+) -> tuple[Batch, float, list[tuple[float, ...]]]:
+    """One problem under the eyes of a callback; the answer, its time, and the rows of its trace."""
+    limits = Limits.of(tol, atol, max_iter)
+    seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
+    deadline = Deadline(seconds)
+    rows: list[tuple[float, ...]] = []
+    with live_progress(progress, limits.tol) as show:
+
+        def report(iteration: int, value: float, bound: float, gap: float) -> bool:
+            seen = State(iteration, deadline.elapsed, value, bound, gap)
+            rows.append((iteration, seen.time, value, bound))
+            show(NAME, seen)
+            return callback is not None and bool(callback(seen))
+
+        batch = solve_problems(problems, limits, deadline, report)
+    return batch, deadline.elapsed, rows
 
 
 def solve_sample(
@@ -150,17 +150,17 @@ def make_result(
     columns = torch.tensor(rows, dtype=torch.float64).T.numpy()
     return TensorResult(
         plan=batch.plan[k, :n, :m],
-        value=batch.value[k],  # type: ignore[arg-type]
+        value=batch.value[k],
         value_structured=number["structured"],
         value_linear=number["linear"],
         lower_bound=number["bound"],
         gap=float(batch.gap[k]),
         atol=float(batch.atol[k]),
-        potentials=(batch.potentials[0][k, :n], batch.potentials[1][k, :m]),  # type: ignore[arg-type]
-        worst_cost=batch.worst_cost[k, :n, :m],  # type: ignore[arg-type]
-        ground_cost=M.detach(),  # type: ignore[arg-type]
+        potentials=(batch.potentials[0][k, :n], batch.potentials[1][k, :m]),
+        worst_cost=batch.worst_cost[k, :n, :m],
+        ground_cost=M.detach(),
         structure=structure,
-        weights=(batch.weights[0][k, :n], batch.weights[1][k, :m]),  # type: ignore[arg-type]
+        weights=(batch.weights[0][k, :n], batch.weights[1][k, :m]),
         reg=reg,
         status=STATUS[int(batch.code[k])],
         method=NAME,
@@ -191,5 +191,3 @@ def _as_arrays(init: Any) -> Any:
     if isinstance(init, tuple):
         return tuple(inputs.as_array(x) for x in init)
     return inputs.as_array(init)
-
-

@@ -52,9 +52,7 @@ def with_gradients(solved: Solved, M: Tensor, a: Any, b: Any) -> tuple[Tensor, T
     return _Value.apply(*inputs, solved), _Plan.apply(*inputs, solved)
 
 
-def weight_gradients(
-    u: Tensor, v: Tensor, a: Tensor, b: Tensor
-) -> tuple[Tensor, Tensor]:
+def weight_gradients(u: Tensor, v: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """What u·da + v·db' is for the a and b that were given, b' = b Σa / Σb; (B, N), (B, M)."""
     mean = (v * b).sum(-1, keepdim=True) / a.sum(-1, keepdim=True)
     return u + mean, v - mean

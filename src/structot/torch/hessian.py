@@ -24,8 +24,8 @@ from structot._deadline import check_time
 from structot.torch.dual import Point, capped_plan
 from structot.torch.stack import Stack, Tile, per_problem
 
-# What is added to a unit diagonal until a factorisation succeeds.
-_JITTER = (0.0, 1e-13, 1e-11, 1e-9, 1e-7, 1e-4)
+# What is added to a unit diagonal, one after the other, until a factorisation succeeds.
+_JITTER = (1e-13, 1e-11, 1e-9, 1e-7, 1e-4)
 # Rows of the Schur complement made at a time: only its lower half is needed.
 _ROWS = 2048
 # The part of the curvature of the plan r that every point has at least, while a plan is sought.
@@ -105,9 +105,7 @@ class _Pools:
         theta.addcmul_(self.rows[..., None], right[:, :, None])
 
 
-def _curvature(
-    stack: Stack, point: Point, reg: Tensor, tile: Tile
-) -> tuple[Tensor, _Pools | None]:
+def _curvature(stack: Stack, point: Point, reg: Tensor, tile: Tile) -> tuple[Tensor, _Pools | None]:
     """Θ of a tile, and its pools."""
     rate = 1.0 / reg[tile[0]]
     X, capped = capped_plan(stack, point.p, point.q, reg, point.level, tile)
@@ -148,9 +146,7 @@ def _column_factors(
     return _factor(H.flatten(0, 1)).view_as(H) / scale[..., None]
 
 
-def _added(
-    diagonal: Tensor, weights: Tensor, reg: Tensor, damping: Tensor, lent: float
-) -> Tensor:
+def _added(diagonal: Tensor, weights: Tensor, reg: Tensor, damping: Tensor, lent: float) -> Tensor:
     """The diagonal of D; 1 for points without weight, which stay where they are."""
     least = lent * weights * per_problem(1.0 / reg, weights)
     added = per_problem(damping, diagonal) * diagonal + (least - diagonal).clamp(min=0.0)
@@ -186,11 +182,10 @@ def _factor(A: Tensor) -> Tensor:
     diagonal = A.diagonal(dim1=1, dim2=2)
     diagonal.fill_(1.0)
     for jitter in _JITTER:
-        if jitter:
-            diagonal += jitter * bad
         L, info = torch.linalg.cholesky_ex(A)
         failed = (info != 0) | ~L.diagonal(dim1=1, dim2=2).sum(1).isfinite()
-        bad = failed[:, None].to(A.dtype)
         if not bool(failed.any()):
             return L
+        diagonal += jitter * failed[:, None]
+    # H has over- or underflowed: the gradient itself is the direction.
     return torch.where(failed[:, None, None], torch.eye(A.shape[1]).to(L), L)

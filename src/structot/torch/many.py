@@ -17,7 +17,7 @@ from structot._deadline import Deadline
 from structot.result import ConvergenceWarning, Result
 from structot.structures.base import Structure
 from structot.torch import inputs
-from structot.torch.batch import Batch, Problems, solve_problems
+from structot.torch.batch import Batch, Limits, Problems, solve_problems
 from structot.torch.engine import Code
 from structot.torch.fixed_charge import FixedCharge
 from structot.torch.front import make_result, memory_of, solve_by_arrays, stackable
@@ -40,13 +40,6 @@ class _Task:
     part: FixedCharge | str
 
 
-@dataclass(frozen=True)
-class _Goal:
-    tol: float
-    atol: float | None
-    max_iter: int | None
-
-
 def solve_batch(
     by_arrays: Callable[..., Sequence[Result]],
     Ms: Any,
@@ -65,11 +58,7 @@ def solve_batch(
     **others: Any,
 ) -> Results:
     """`structot.solve_batch` where the costs are tensors."""
-    goal = _Goal(
-        _checks.nonnegative("tol", tol),
-        None if atol is None else _checks.nonnegative("atol", atol),
-        None if max_iter is None else _checks.count("max_iter", max_iter),
-    )
+    limits = Limits.of(tol, atol, max_iter)
     seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
     deadline = Deadline(seconds)
     alone = None if init is None and callback is None else "a start or a callback"
@@ -81,7 +70,7 @@ def solve_batch(
     for chunk in _chunks([task for task in tasks if not isinstance(task.part, str)]):
         begin = deadline.elapsed
         with memory_of(chunk[0].M):
-            batch = _solve_chunk(chunk, float(reg), goal, deadline)
+            batch = _solve_chunk(chunk, float(reg), limits, deadline)
         mean = (deadline.elapsed - begin) / len(chunk)
         for k, task in enumerate(chunk):
             shown = task.M, task.structure, float(reg), mean
@@ -94,7 +83,7 @@ def solve_batch(
         result = solve_by_arrays(partial(_first, by_arrays), task.M, task.a, task.b, options)
         makers[task.index] = partial(_same, result)
         numbers.append(_numbers(task.index, result))
-    return _collected(makers, numbers, goal.tol)
+    return _collected(makers, numbers, limits.tol)
 
 
 def _first(by_arrays: Callable, M: Any, a: Any, b: Any, **options: Any) -> Result:
@@ -142,7 +131,7 @@ def _tasks(
                 "(None where there is nothing to say)."
             )
     known: dict[Any, FixedCharge | str] = {}
-    for k, (M, *weights, structure) in enumerate(zip(Ms, *columns, strict=True)):
+    for k, (M, x, y, structure) in enumerate(zip(Ms, *columns, strict=True)):
         try:
             M = M if fine else inputs.as_cost(M, device)
             key = id(structure), tuple(M.shape)
@@ -151,7 +140,7 @@ def _tasks(
             part = known[key] if fine or bool(M.isfinite().all()) else "forbidden pairs"
         except ValueError as error:
             raise type(error)(f"problem {k}: {error}") from None
-        yield _Task(k, M, *weights, structure, part)
+        yield _Task(k, M, x, y, structure, part)
 
 
 def _chunks(tasks: list[_Task]) -> Iterator[list[_Task]]:
@@ -178,7 +167,7 @@ def _chunks(tasks: list[_Task]) -> Iterator[list[_Task]]:
         yield chunk
 
 
-def _solve_chunk(chunk: list[_Task], reg: float, goal: _Goal, deadline: Deadline) -> Batch:
+def _solve_chunk(chunk: list[_Task], reg: float, limits: Limits, deadline: Deadline) -> Batch:
     n, m = (max(task.M.shape[k] for task in chunk) for k in (0, 1))
     kind = torch.float64
     if all(task.M.dtype == chunk[0].M.dtype for task in chunk):
@@ -188,14 +177,12 @@ def _solve_chunk(chunk: list[_Task], reg: float, goal: _Goal, deadline: Deadline
     for side, size in (("a", n), ("b", m)):
         axis = "ab".index(side)
         given.append(
-            torch.stack(
-                [_side(getattr(t, side), t.M.shape[axis], size, M.device) for t in chunk]
-            )
+            torch.stack([_side(getattr(t, side), t.M.shape[axis], size, M.device) for t in chunk])
         )
     weights = _checked([(x.detach()) for x in given], chunk)
     parts = [task.part for task in chunk if isinstance(task.part, FixedCharge)]
     problems = Problems(parts, M, given[0], given[1], weights, reg)
-    return solve_problems(problems, goal.tol, goal.atol, goal.max_iter, deadline)
+    return solve_problems(problems, limits, deadline)
 
 
 def _padded(M: Tensor, n: int, m: int) -> Tensor:
@@ -219,7 +206,7 @@ def _checked(sides: list[Tensor], chunk: list[_Task]) -> tuple[Tensor, Tensor]:
     if not good or bool(apart.any()) or not bool(torch.stack(totals).isfinite().all()):
         for task in chunk:
             try:
-                inputs.as_weights(task.a, task.b, tuple(task.M.shape), task.M.device)  # type: ignore[arg-type]
+                inputs.as_weights(task.a, task.b, tuple(task.M.shape), task.M.device)
             except ValueError as error:
                 raise type(error)(f"problem {task.index}: {error}") from None
     return sides[0], sides[1] * (totals[0] / totals[1])[:, None]

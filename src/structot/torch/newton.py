@@ -40,7 +40,7 @@ class Options:
     stage: float = 4.0
     stage_error: float = 0.05
     stage_steps: int = 40
-    sweeps: int = 20
+    sweeps: int = 10
     few_sweeps: int = 3
     long: float = 0.3
     damping: float = 1e-12
@@ -143,7 +143,7 @@ def line_search(
     size = inner(stack.a, point.p.abs()) + inner(stack.b, point.q.abs())
     noise = 1e-14 * (size + reg * stack.total)  # differences of φ below this are rounding
     error = point.error(stack)
-    best = Point(*(None if z is None else z.clone() for z in point))  # type: ignore[arg-type]
+    best = Point(*(None if z is None else z.clone() for z in point))
     length = torch.ones_like(reg)
     found = torch.zeros_like(slope, dtype=torch.bool)
     open_ = slope > 0.0

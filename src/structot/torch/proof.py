@@ -149,7 +149,7 @@ def prove(stack: Stack, point: Point) -> Tensor:
 
 
 def missed(stack: Stack, rounding: Rounding, reg: Tensor) -> Tensor:
-    """(B,) what the plan may cost less for missing its marginals, as `certificate.infeasibility`."""
+    """(B,) how much less the plan may cost for missing its marginals: `infeasibility`."""
     rows, cols = torch.zeros_like(stack.a), torch.zeros_like(stack.b)
     for tile in stack.tiles():
         P = plan(stack, rounding, reg, tile)
@@ -172,8 +172,6 @@ def _shrink(weights: Tensor, sums: Tensor) -> Tensor:
     return (weights / sums.clamp(min=1e-300)).clamp(max=1.0)
 
 
-def _scaled(
-    stack: Stack, point: Point, reg: Tensor, x: Tensor, y: Tensor, tile: Tile
-) -> Tensor:
+def _scaled(stack: Stack, point: Point, reg: Tensor, x: Tensor, y: Tensor, tile: Tile) -> Tensor:
     X, _ = capped_plan(stack, point.p, point.q, reg, point.level, tile)
     return X.mul_(x[tile][..., None, None]).mul_(y[tile[0]][:, None, None])

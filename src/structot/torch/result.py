@@ -39,7 +39,7 @@ class TensorResult(Result):
         """Σ_j P_ij Y_j / Σ_j P_ij, a tensor (n, features); NaN for a point that sent nothing."""
         if not isinstance(Y, Tensor):
             return self.numpy().barycentric_map(Y)
-        P = self.plan
+        P: Any = self.plan
         return P @ Y.to(P) / P.sum(1, keepdim=True)
 
     def verify(self, structure: Structure | None = None) -> Verification:

@@ -63,8 +63,8 @@ class Stack:
         if index.numel() == self.count:
             return self
         price = None if self.price is None else self.price[index]
-        weights = self.a[index], self.b[index], price, self.reg[index]
-        return Stack(self.C[index], *weights, self.rows[index], self.cols[index])
+        rest = (x[index] for x in (self.reg, self.rows, self.cols))
+        return Stack(self.C[index], self.a[index], self.b[index], price, *rest)
 
     def level(self) -> Tensor:
         """(B,) what a unit of mass costs in the independent plan: f(r) / total."""
@@ -80,8 +80,8 @@ class Stack:
         """The same problems with costs and masses in these units, powers of two."""
         C = self.C if bool((cost == 1.0).all()) else self.C / per_problem(cost, self.C).to(self.C)
         price = None if self.price is None else self.price / per_problem(cost, self.price)
-        weights = (x / per_problem(mass, x) for x in (self.a, self.b))
-        return Stack(C, *weights, price, self.reg / cost, self.rows, self.cols)
+        a, b = (x / per_problem(mass, x) for x in (self.a, self.b))
+        return Stack(C, a, b, price, self.reg / cost, self.rows, self.cols)
 
     def tiles(self) -> Iterator[Tile]:
         """Slices of problems and source groups, each with all its rows whole."""
