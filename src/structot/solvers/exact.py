@@ -26,6 +26,7 @@ class Exact(Solver):
     """
 
     name: ClassVar[str] = "exact"
+    takes_lanes: ClassVar[bool] = True
 
     def objection(self, problem: Problem) -> str | None:
         if problem.function.modular_cost is None:
