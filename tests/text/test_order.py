@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 import structot as sot
 from structot.text import Parsed, WordMover
 
-WORDS = "the a dog cat man boy chases sees quickly old red house runs not".split()
+WORDS = ["the", "a", "dog", "cat", "man", "boy", "chases", "sees", "quickly", "old", "red", "not"]
 MATRIX = np.random.default_rng(7).normal(size=(len(WORDS), 6))
 VECTORS = (WORDS, MATRIX)
 OPTIONS = [

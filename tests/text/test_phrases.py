@@ -1,4 +1,4 @@
-"""Phrases: every word in equally many, chains give windows, trees contract, roles are told apart."""
+"""Phrases: every word in equally many, chains give windows, trees contract, roles differ."""
 
 import numpy as np
 import pytest

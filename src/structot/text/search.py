@@ -63,9 +63,17 @@ class SentenceIndex:
         self.places = distinct.place[self.candidates]
         self.sentences = distinct.sentences
         self.corpus, self.vectors = pack(self.sentences, mover.rows)
+        self._self_terms: dict[tuple[float, float], Array] = {}
 
     def __len__(self) -> int:
         return len(self.candidates)
+
+    def self_terms(self, tol: float) -> Array:
+        """f(s, s) of every different sentence, found once."""
+        key = tol, self.mover.model.price
+        if key not in self._self_terms:
+            self._self_terms[key] = self.mover.self_terms(self.sentences, tol)[0]
+        return self._self_terms[key]
 
     def nearest(self, query: Any, k: int = 10, tol: float = 1e-3) -> Neighbors:
         """The k sentences with the least distance from the query, nearest first.
@@ -114,9 +122,9 @@ class _Search:
         mover, size = index.mover, len(index.sentences)
         self.distance = np.full(size, np.inf)
         self.is_solved = np.zeros(size, bool)
-        own = 0.5 * mover.self_terms([query, *index.sentences], tol)[0]
-        self.own = own[0] + own[1:]
-        self.least = np.abs(own[0] - own[1:]) + self.own if mover.keeps_order else 0.0
+        half, halves = 0.5 * mover.self_terms([query], tol)[0, 0], 0.5 * index.self_terms(tol)
+        self.own = half + halves
+        self.least = self.own + np.abs(half - halves) if mover.keeps_order else 0.0
         self.bound = self._bounds()
         self.size = float(np.abs(self.bound).max(initial=0.0)) + mover.model.price
 

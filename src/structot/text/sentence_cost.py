@@ -32,7 +32,7 @@ from structot.text import weights as _weights
 from structot.text._kernels import Model, costs
 from structot.text.pairs import Answers
 from structot.text.presets import UNSET, chosen
-from structot.text.sentence import Sentence, pack
+from structot.text.sentence import Sentence, pack, starts
 from structot.text.vectors import Vocabulary
 
 Array = np.ndarray
@@ -244,8 +244,8 @@ class SentenceCost:
             return np.zeros((2, len(sentences)))  # without a charge, staying put costs nothing
         price = self.model.price
         if self.keeps_order:
-            least = [sum(s.weights[p.members].max() for p in s.phrases) for s in sentences]
-            return np.tile(price / self.ngram * np.array(least), (2, 1))
+            least = np.array([_largest_weights(sentence) for sentence in sentences])
+            return np.tile(price / self.ngram * least, (2, 1))
         keys = [(sentence.key, tol, price) for sentence in sentences]
         new = {key: s for key, s in zip(keys, sentences) if key not in self._self_terms}
         if new:
@@ -281,6 +281,13 @@ class SentenceCost:
             return _scaled(solve(M, s.weights, t.weights, tol=tol), self.model.unit)
         unit = 1.0 if self.concave is None else self.unit
         return _scaled(solve(M / unit, s.weights, t.weights, structure=structure, tol=tol), unit)
+
+
+def _largest_weights(sentence: Sentence) -> float:
+    """Σ_k max a over the phrases U_k."""
+    members = np.concatenate([phrase.members for phrase in sentence.phrases])
+    begin = starts([phrase.members.size for phrase in sentence.phrases])
+    return float(np.maximum.reduceat(sentence.weights[members], begin[:-1]).sum())
 
 
 def _scaled(result: Result, unit: float) -> Result:
