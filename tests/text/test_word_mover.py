@@ -239,6 +239,9 @@ def test_unknown_words_are_counted_and_reported_once():
     mover = WordMover(VECTORS)
     with pytest.warns(UserWarning, match=r"3 words have no vector .2 different ones: 'zebra'"):
         mover.distance("the zebra dog zebra", "quux dog")
+    with pytest.warns(UserWarning, match="no vector") as caught:
+        WordMover(VECTORS).pairwise(["the zebra", "dog"])
+    assert caught[0].filename == __file__  # the line of the user
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mover.distance("the zebra", "dog")

@@ -5,7 +5,6 @@ Notation: the place of a sentence is its number among the different ones.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from structot.solvers.batch.proofs import CONVERGED
 from structot.solvers.solve import ConvergenceWarning
+from structot.text._warnings import warn
 from structot.text.pairs import Answers
 from structot.text.phrases import Parsed
 from structot.text.sentence import Sentence
@@ -95,9 +95,8 @@ def solve_distinct(
 def _warn(found: Answers, tol: float) -> None:
     missed = np.flatnonzero(found.code != CONVERGED)
     if missed.size:
-        warnings.warn(
+        warn(
             f"{missed.size} of {found.value.size} pairs missed the gap {tol:g}; the largest gap is "
             f"{found.gap[missed].max():.1e}. Their best certified values are returned.",
             ConvergenceWarning,
-            stacklevel=5,
         )

@@ -30,6 +30,7 @@ from structot.text import pairs as _pairs
 from structot.text import phrases, tokens
 from structot.text import weights as _weights
 from structot.text._kernels import Model, costs
+from structot.text._warnings import warn
 from structot.text.pairs import Answers
 from structot.text.presets import UNSET, chosen
 from structot.text.sentence import Sentence, pack, starts
@@ -182,10 +183,9 @@ class SentenceCost:
         new = Counter({w: c for w, c in self.unknown.items() if w not in self._reported})
         if new:
             self._reported |= set(new)
-            warnings.warn(
+            warn(
                 f"{tokens.named(new)}. They are left out, and each of them is reported once; "
-                "coverage(texts) counts those of a corpus.",
-                stacklevel=4,
+                "coverage(texts) counts those of a corpus."
             )
 
     def answers(
