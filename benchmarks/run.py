@@ -32,7 +32,6 @@ for _task in (
     adaptation.adaptation,
     images.color_transfer,
     sentences.sentences,
-    sentences.nearest,
 ):
     TASKS[_task.__name__] = _task
 

@@ -1,4 +1,4 @@
-"""Distances between sentences that know which words belong together.
+"""Distances between sentences that hear who did what to whom.
 
 from structot.text import WordMover
 mover = WordMover(vectors)                  # gensim KeyedVectors, a mapping, (words, matrix)

@@ -8,7 +8,7 @@ import warnings
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the first frame outside of this library."""
-    package, level = __name__.split(".")[0], 1
+    package, level = __name__.split(".")[0], 2  # 1 is this function, 2 is who calls it
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_of(package, frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Word Mover's Distance that knows which words belong together.
+"""Word Mover's Distance that hears who did what to whom.
 
 Notation as in `sentence_cost`: M_ij the distance between the vectors of two words, U_k and V_l the
 phrases of both sentences, each word in n of them, β the charge.
