@@ -202,4 +202,4 @@ def speed(done: Records, limit: str) -> dict[str, Any]:
     total["solved"] = float(np.mean([part["solved"] for part in parts]))
     total["sentences"] = parts[0]["sentences"]
     total["faster"] = total["all_seconds"] / total["search_seconds"]
-    return {**found, "search": total}
+    return {**found, "search": total, "cold": done["cold"]}

@@ -116,6 +116,11 @@ solved in the mean, {faster:.0f} times faster than all pairs; the same neighbour
 {queries} queries."""
 
 
+_COLD = """
+A process that loads the library and takes one distance needs {later:.1f} s, once the kernels are
+compiled."""
+
+
 def _line(text: str, **values: Any) -> str:
     """A paragraph on one line."""
     return " ".join(text.split()).format(**values)
@@ -271,6 +276,7 @@ def _speed(speed: dict[str, Any]) -> list[str]:
     return [
         _line(_RATE, pairs=ordered["pairs"], rate=ordered["rate"], sets=speed["sets"]["rate"]),
         _line(_SEARCH, milliseconds=milliseconds, **search),
+        _line(_COLD, **speed["cold"]),
     ]
 
 

@@ -5,6 +5,8 @@ Times are those of the processor, in one thread, so that they mean the same on a
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import warnings
 from typing import Any
@@ -43,6 +45,25 @@ def rate(order: bool, data: str | None, limit: int | None = None) -> dict[str, A
         seconds.append(time.process_time() - start)
     gap = (table[:, 0] - table[:, 1]) / table[:, 0]
     return {"pairs": len(numbers), "seconds": float(np.median(seconds)), "gap": float(gap.max())}
+
+
+_FIRST_DISTANCE = """
+import time
+from structot.text import WordMover
+mover = WordMover({"dogs": [1.0, 0.0], "cats": [0.0, 1.0], "chase": [1.0, 1.0]})
+mover.distance("dogs chase cats", "cats chase dogs")
+print(time.process_time())
+"""
+
+
+def cold() -> dict[str, Any]:
+    """Seconds of a process that loads the library and takes one distance, kernels compiled before.
+
+    The kernels come from the disk; the first process fills it.
+    """
+    command = [sys.executable, "-c", _FIRST_DISTANCE]
+    seconds = [float(subprocess.check_output(command, text=True)) for _ in range(4)]
+    return {"first": seconds[0], "later": float(np.median(seconds[1:]))}
 
 
 def crowd(corpus: Sick, count: int) -> list[list[str]]:

@@ -116,7 +116,7 @@ def _speed(settings: Settings, data: str | None, limit: int | None) -> list[Task
     for part in range(1 if settings.quick else 10):
         arguments = {"part": part, "size": size, "data": data, "queries": queries}
         found.append(Task(f"search_{size}_{part}", speed.search, arguments))
-    return found
+    return [*found, Task("cold", speed.cold, {})]
 
 
 def _second(
