@@ -77,7 +77,7 @@ def test_the_whole_experiment_on_a_tiny_corpus(folder, monkeypatch):
     plain = result["whole"]["plain WMD, as in gensim"]
     assert plain["spearman"] > 0.8  # the score is the number of changes
     search = result["speed"]["search"]
-    assert search["same"] == search["queries"]
+    assert search["same"] == search["compared"] == search["queries"]
     assert len(result["draws"]["charge"]["mse"]["values"]) == 2
     assert (folder / "out" / "sentences" / "report.md").read_text().count("|") > 50
     for stem in ("scatter", "order", "alignment"):

@@ -197,9 +197,10 @@ def speed(done: Records, limit: str) -> dict[str, Any]:
     parts = [record for key, record in done.items() if key.startswith("search_")]
     total = {
         name: sum(part[name] for part in parts)
-        for name in ("queries", "same", "search_seconds", "all_seconds")
+        for name in ("queries", "compared", "same", "search_seconds", "all_seconds")
     }
     total["solved"] = float(np.mean([part["solved"] for part in parts]))
     total["sentences"] = parts[0]["sentences"]
-    total["faster"] = total["all_seconds"] / total["search_seconds"]
+    by_index = total["search_seconds"] / total["queries"]
+    total["faster"] = total["all_seconds"] / total["compared"] / by_index
     return {**found, "search": total, "cold": done["cold"]}

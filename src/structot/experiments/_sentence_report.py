@@ -112,8 +112,8 @@ One core, processor time. The {pairs} pairs of the test fold, bigrams, certified
 _SEARCH = """
 The ten nearest of {sentences} sentences (those of SICK, and new ones made of the subject of one
 and the rest of another), {queries} queries: {milliseconds:.0f} ms per query, {solved:.0f} pairs
-solved in the mean, {faster:.0f} times faster than all pairs; the same neighbours for {same} of
-{queries} queries."""
+solved in the mean, {faster:.0f} times faster than all pairs. All pairs were solved for {compared}
+of the queries: the same neighbours for {same} of them."""
 
 
 _COLD = """

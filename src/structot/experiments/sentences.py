@@ -114,7 +114,8 @@ def _speed(settings: Settings, data: str | None, limit: int | None) -> list[Task
     ]
     size, queries = (60, 2) if settings.quick else (10_000, speed.QUERIES)
     for part in range(1 if settings.quick else 10):
-        arguments = {"part": part, "size": size, "data": data, "queries": queries}
+        arguments: dict[str, Any] = {"part": part, "size": size, "data": data}
+        arguments |= {"queries": queries, "check": part < speed.COMPARED}
         found.append(Task(f"search_{size}_{part}", speed.search, arguments))
     return [*found, Task("cold", speed.cold, {})]
 
