@@ -102,6 +102,14 @@ def test_a_passive_sentence_has_the_roles_of_the_active_one(heads, relations):
     assert Tree(heads).in_active_voice(words) == Tree(heads)
 
 
+@given(heads=trees(), data=st.data())
+def test_the_active_voice_is_a_tree_again(heads, data):
+    names = st.sampled_from(["nsubjpass", "auxpass", "case", "pobj", "obl", "dobj"])
+    words = [data.draw(st.sampled_from(["by", "men"])) for _ in heads]
+    found = Tree(heads, [data.draw(names) for _ in heads]).in_active_voice(words)
+    Parsed(words, found.heads, found.relations)  # no cycle, all in range
+
+
 def test_standing_by_something_is_no_agent():
     words, heads = ["men", "stand", "by", "trees"], [2, 0, 2, 3]
     tree = Tree(heads, ["nsubj", "root", "prep", "pobj"])

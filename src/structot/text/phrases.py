@@ -80,9 +80,10 @@ class Tree(NamedTuple):
         passive = {head for head, name in zip(self.heads, self.relations) if name in _PASSIVE}
         for word, name in enumerate(self.relations):
             above = self.heads[word] - 1
-            if words[word].lower() == "by" and name == "case" and self.heads[above] in passive:
+            below_passive = above >= 0 and self.heads[above] in passive
+            if below_passive and name == "case" and words[word].lower() == "by":
                 names[above] = "nsubj"  # verb -> man -> by
-            elif above >= 0 and words[above].lower() == "by" and self.heads[above] in passive:
+            elif below_passive and words[above].lower() == "by":
                 heads[word], names[word] = self.heads[above], "nsubj"  # verb -> by -> man
                 heads[above], names[above] = word + 1, "case"
             elif name in _OBJECT:

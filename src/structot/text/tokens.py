@@ -142,7 +142,7 @@ def named(unknown: Counter[str]) -> str:
     common = ", ".join(repr(word) for word, _ in unknown.most_common(5))
     more = ", ..." if len(unknown) > 5 else ""
     words = "word has" if unknown.total() == 1 else "words have"
-    text = f"{unknown.total()} {words} no vector ({len(unknown)} different ones: {common}{more})"
+    text = f"{unknown.total()} {words} no vector ({len(unknown)} different: {common}{more})"
     if any(map(_is_unsegmented, unknown)):
         text += "; scripts without spaces need a tokenizer= of their own"
     return text
