@@ -17,7 +17,7 @@ from structot.experiments._runner import Records, Settings, Task
 from structot.experiments._tables import table
 
 CANDIDATES = grid_of(charge=(0.0, 0.1, 0.2, 0.5), reg=(0.1, 0.4, 1.0))
-SEEDS = range(2)
+SEEDS = range(1)
 
 
 def tasks(cases: tuple[Case, ...], settings: Settings, data: str | None) -> list[Task]:

@@ -120,7 +120,8 @@ def _reported(settings: Settings, done: Records, family: str, method: str) -> li
     means = tuning(settings, done, method)
     without = np.mean([x for name, x in means.items() if name != family], axis=0)
     with_all = np.mean(list(means.values()), axis=0)
-    return [grid[int(without.argmax())], grid[int(with_all.argmax())]]
+    chosen = [int(without.argmax()), int(with_all.argmax())]
+    return [grid[k] for k in dict.fromkeys(chosen)]  # one, where they agree
 
 
 def accuracy(settings: Settings, done: Records, method: str, which: int) -> Array:
