@@ -21,11 +21,12 @@ from structot._typing import Array
 from structot.adaptation.mapping import chosen_metric, metric_options
 from structot.concave import Discount
 from structot.groups import clusters
-from structot.structures import Coverage, Groups, Modular, Structure
+from structot.structures import Coverage, Groups, Modular, Routes, Structure
 
 STRUCTURES = ("charge", "groups", "routes")
 PRECOMPUTED = "precomputed"
-_CLUSTERS_PER_POINT = 0.3  # of Ward clusters in the target
+_CLUSTERS_PER_POINT = 0.3  # Ward clusters of the target, for "clusters"
+_CLUSTERS_PER_CLASS = 1.5  # the same for routes, by default
 # What None stands for, by structure; charge and reg in units of the cost scale.
 _CHARGE = {"charge": 0.2, "routes": 0.3}
 _REG = {"charge": 0.4, "groups": 0.0, "routes": 0.0}
@@ -113,8 +114,6 @@ class Model:
         charge = _CHARGE.get(name, 0.0) if estimator.charge is None else estimator.charge
         reg = _REG[name] if estimator.reg is None else estimator.reg
         groups = estimator.target_groups
-        if groups is None and name == "routes":
-            groups = "clusters"
         return cls(
             name,
             _checks.nonnegative("charge", charge),
@@ -126,7 +125,7 @@ class Model:
 
     def bind(self, ys: Labels, target: Array | None, m: int) -> Structure:
         """The structure for these source labels and target points."""
-        groups = self._groups(target)
+        groups = self._groups(target, len(ys.classes))
         source = ys.groups
         if self.structure == "groups":
             if self.concave is None:
@@ -135,16 +134,18 @@ class Model:
         if self.charge == 0:
             return Modular()
         if self.structure == "routes":
-            from structot.structures import Routes  # type: ignore[attr-defined]
-
             return Routes(source, groups, self.charge)
         rows, cols = Coverage(source, groups).groupings((len(source), m))
         pairs = np.outer(rows.membership().sum(axis=1), cols.membership().sum(axis=1))
         return Modular() + Coverage(source, groups, weights=self.charge * pairs)
 
-    def _groups(self, target: Array | None) -> Any:
+    def _groups(self, target: Array | None, classes: int) -> Any:
         groups = self.target_groups
-        if isinstance(groups, str) or callable(groups):
+        if groups is None and self.structure == "routes":
+            groups = max(1, round(_CLUSTERS_PER_CLASS * classes))
+            if target is not None:
+                groups = min(groups, len(target))
+        if isinstance(groups, str | int | np.integer) or callable(groups):
             if target is None:
                 raise ValueError(
                     "target_groups is made from the target points, and with metric='precomputed' "
@@ -153,6 +154,8 @@ class Model:
             if isinstance(groups, str):
                 _checks.one_of("target_groups", groups, ("clusters",))
                 return clusters(target, max(1, round(_CLUSTERS_PER_POINT * len(target))))
+            if isinstance(groups, int | np.integer):
+                return clusters(target, _checks.count("target_groups", groups))
             if "random_state" in inspect.signature(groups).parameters:
                 return groups(target, random_state=self.random_state)
             return groups(target)

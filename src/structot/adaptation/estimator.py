@@ -51,7 +51,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         "charge": the formula above. "groups": the paper's model, min_P Σ_kl g(cost used in block
         kl), see ``concave``. "routes": `Routes` between the classes and ``target_groups``, which
         keeps classes together without spreading their points; it needs target groups that mean
-        something, "clusters" by default, and is at its best with `predict_target`.
+        something (by default Ward clusters, 1.5 per class) and is made for `predict_target`.
     charge
         Price of opening a route. None: for "charge" 0.2 in units of the cost scale, per unit of
         mass that a class spreads evenly over a target group; for "routes" 0.3, as in `Routes`.
@@ -75,8 +75,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         "median" or "max"; None leaves them alone.
     target_groups
         None: every target point is its own group. Or labels, lists of indices, a callable of Xt
-        that returns either, or "clusters": Ward clusters, 0.3 per target point. Groups that
-        overlap need ``reg=0``.
+        that returns either, or a number of Ward clusters, or "clusters": 0.3 of them per target
+        point. Groups that overlap need ``reg=0``.
     unbalanced
         None keeps both marginals. Or the weight of their relaxation as in `solve`, in units of the
         scaled cost.

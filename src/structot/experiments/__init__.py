@@ -39,6 +39,7 @@ NAMES = (
     "colors",
     "small_digits",
     "digits",
+    "transduction",
     "adaptation",
     "sentences",
 )
