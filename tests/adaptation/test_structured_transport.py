@@ -25,7 +25,7 @@ DATA = clusters(30, 40, rotation=0.2, seed=1)
 XS, YS, XT, YT = DATA.X, DATA.source_labels, DATA.Y, DATA.target_labels
 
 
-CHARGE, REG = 0.2, 0.4  # by default, in units of the spread of the cost
+CHARGE, REG = 0.25, 0.4  # by default, in units of the spread of the cost
 
 
 def unit(M):

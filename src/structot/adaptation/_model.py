@@ -28,7 +28,7 @@ PRECOMPUTED = "precomputed"
 _CLUSTERS_PER_POINT = 0.3  # Ward clusters of the target, for "clusters"
 _CLUSTERS_PER_CLASS = 1.5  # the same for routes, by default
 # What None stands for, by structure; charge and reg in units of the cost scale.
-_CHARGE = {"charge": 0.2, "routes": 0.3}
+_CHARGE = {"charge": 0.25, "routes": 0.3}
 _REG = {"charge": 0.4, "groups": 0.0, "routes": 0.0}
 _DISCOUNT = Discount(0.75)
 _ROUNDING = 1e-12  # of the largest cost

@@ -53,7 +53,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         keeps classes together without spreading their points; it needs target groups that mean
         something (by default Ward clusters, 1.5 per class) and is made for `predict_target`.
     charge
-        Price of opening a route. None: for "charge" 0.2 in units of the cost scale, per unit of
+        Price of opening a route. None: for "charge" 0.25 in units of the cost scale, per unit of
         mass that a class spreads evenly over a target group; for "routes" 0.3, as in `Routes`.
     concave
         For "groups": a function of `structot.concave` (or any concave function), which sees

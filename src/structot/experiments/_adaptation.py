@@ -22,9 +22,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from structot._typing import Array
 from structot.experiments._runner import Records, Task
+from structot.solvers.solve import solve
+from structot.structures import Coverage, Modular
 
 Parameters = dict[str, Any]
 
@@ -116,6 +119,22 @@ def _structured(**parameters: Any) -> Any:
     return StructuredTransport(**parameters)
 
 
+class FirstDefaults:
+    """`StructuredTransport()` as it was in 0.1: costs and prices in units of the mean cost."""
+
+    def fit(self, Xs: Array, ys: Array, Xt: Array) -> FirstDefaults:
+        """The plan, from the library's own verb."""
+        M = cdist(Xs, Xt)
+        structure = Modular() + Coverage(ys, None, 0.02, units="block")
+        self.result_ = solve(M / M.mean(), structure=structure, reg=0.05, tol=1e-3)
+        self.coupling_, self.target = self.result_.plan, Xt
+        return self
+
+    def transform(self, Xs: Array) -> Array:
+        """Barycentric images of the points of `fit`."""
+        return self.result_.barycentric_map(self.target)
+
+
 class Selected:
     """Structured transport whose parameters are chosen on the samples alone, as a user would."""
 
@@ -180,6 +199,7 @@ METHODS = (
         grid_of(target_groups=("clusters",), charge=_CHARGES, reg=_REGS),
     ),
     Method("default", "structured, defaults, untuned", _structured),
+    Method("first", "structured, defaults of 0.1", FirstDefaults),
     Method("selected", "structured, chosen without labels", Selected),
 )
 BY_KEY = {method.key: method for method in METHODS}

@@ -38,13 +38,15 @@ def judge(case: str, seed: int, data: str | None) -> dict[str, Any]:
     """Accuracy and every criterion of every candidate; the accuracy of the defaults."""
     from structot.adaptation import StructuredTransport
     from structot.adaptation.criteria import CRITERIA, Adapted
+    from structot.experiments._adaptation_rejected import REJECTED
 
+    every = {**CRITERIA, **REJECTED}
     draw = next(c for c in CASES if c.key == case).draw(seed, data)
 
     def train(X: Array, y: Array) -> Any:
         return nearest(draw).fit(X, y)
 
-    scores: dict[str, list[float]] = {name: [] for name in CRITERIA}
+    scores: dict[str, list[float]] = {name: [] for name in every}
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -52,7 +54,7 @@ def judge(case: str, seed: int, data: str | None) -> dict[str, Any]:
             adapted = Adapted.of(StructuredTransport(**candidate), draw.Xs, draw.ys, draw.Xt, train)
             found.append(accuracy(draw, adapted.moved))
             if candidate:
-                for name, criterion in CRITERIA.items():
+                for name, criterion in every.items():
                     scores[name].append(criterion(adapted))
     return {"default": found[0], "accuracy": found[1:], "scores": scores}
 

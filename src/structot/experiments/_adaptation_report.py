@@ -136,7 +136,7 @@ def verdict(data: dict[str, Any], pools: dict[str, list[Setting]]) -> str:
     for name, members in pools.items():
         words: dict[str, list[str]] = {"above": [], "not told apart from": [], "below": []}
         for method in _methods(data, members):
-            if method == data["reference"] or method in ("ward", "default", "selected"):
+            if method == data["reference"] or method in ("ward", "default", "first", "selected"):
                 continue
             mean, width = pooled(data, members, method)
             word = (
