@@ -96,7 +96,12 @@ def make_report(
         "sentences_order": lambda: _order_figure(order),
         "sentences_alignment": lambda: _alignments(done["appendix"]),
     }
-    return Report(results, _markdown(results), figures)
+    captions = {
+        "sentences_scatter": "Distances against human judgements of relatedness.",
+        "sentences_order": "How often a sentence is told from its own words in another order.",
+        "sentences_alignment": "Which words go where, with and without phrases.",
+    }
+    return Report(results, _markdown(results), figures, captions)
 
 
 def shown(chosen: dict[str, Choice]) -> dict[str, tuple[Choice, Choice | None]]:
