@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import structot
-from benchmarks import adaptation, images, report, sentences, structures, tasks
+from benchmarks import adaptation, batch, images, report, sentences, structures, tasks
 from benchmarks.draw import draw
 from benchmarks.measure import say
 from benchmarks.rows import Row, markdown
@@ -29,6 +29,7 @@ TASKS = dict(tasks.TASKS)
 for _task in (
     structures.modular_part,
     structures.neighborhoods,
+    batch.many_problems,
     adaptation.adaptation,
     images.color_transfer,
     sentences.sentences,

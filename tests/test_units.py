@@ -40,6 +40,7 @@ HOMOGENEOUS = {
     "chain": lambda s: sot.Modular() + sot.ChainCut(0.1 * s),
     "graph": lambda s: sot.Modular() + sot.GraphCut([(0, 1), (1, 2)], [(0, 1)], 0.1 * s),
     "hierarchy": lambda s: sot.Hierarchy([YS, YS // 2], [YT, YT], c.Sqrt(), units="block"),
+    "routes": lambda s: sot.Routes(YS, YT, 0.3),
     "sum": lambda s: 0.3 * sot.Modular() + sot.Groups(YS, YT, c.Truncation(0.3), units="block"),
 }
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from structot.structures import LogDet as LogDet
     from structot.structures import Modular as Modular
     from structot.structures import Rank as Rank
+    from structot.structures import Routes as Routes
     from structot.structures import SetFunction as SetFunction
 
 __version__ = "0.2.0.dev0"
@@ -81,6 +82,7 @@ _HOME = {
     "Problem": "problem",
     "Rank": "structures",
     "Result": "result",
+    "Routes": "structures",
     "SetFunction": "structures",
     "Status": "result",
     "StructuredTransport": "adaptation",

@@ -98,6 +98,30 @@ def as_array(name: str, value: object, ndim: int) -> Array:
     return array
 
 
+def prices(name: str, value: object, ndim: int, form: str, infinite: str | None = None) -> Array:
+    """Prices, one number or an array of ``ndim`` dimensions, not negative.
+
+    They must be finite unless ``infinite`` says what +inf means.
+    """
+    try:
+        arrived = np.ndim(value)  # type: ignore[arg-type]
+    except ValueError:  # rows of different lengths: as_array says so
+        arrived = ndim
+    array = as_array(name, value, arrived)
+    if array.ndim not in (0, ndim):
+        raise ValueError(f"{name} must be one number or {form}; got shape {array.shape}.")
+    good = array >= 0
+    good &= np.isfinite(array) | (infinite is not None)
+    if not good.all():
+        kinds = "finite and not negative" if infinite is None else "numbers, none negative"
+        hint = "" if infinite is None else f", and +inf {infinite}"
+        raise ValueError(
+            f"{name} must be {kinds}; got {array[~good].ravel()[0]}. "
+            f"A price of 0 is no price{hint}."
+        )
+    return array
+
+
 def float_type(*arrays: object) -> np.dtype:
     """The float type of the answer: float32 if all floats given are at most that, else float64."""
     types = [np.asarray(x).dtype for x in arrays if x is not None]

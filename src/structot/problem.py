@@ -19,6 +19,7 @@ from structot.structures.base import Structure
 from structot.structures.modular import Modular
 from structot.submodular.base import Layer, inner
 from structot.submodular.bound import BoundCost
+from structot.submodular.lanes import Lanes
 from structot.transport import InfeasibleError, relative_entropy, round_plan
 
 Array = np.ndarray
@@ -168,6 +169,8 @@ class Problem:
             return "convex"
         if self.function.modular_cost is not None:
             return "linear"
+        if self.lanes is not None:
+            return "lanes"
         return "layers" if self.blocks is None else "blocks"
 
     @property
@@ -175,6 +178,11 @@ class Problem:
         """The layer of disjoint blocks of an F that has no other layer; None otherwise."""
         only = len(self.layers) == 1 and self.layers[0].kind == "blocks"
         return cast(Blocks, self.layers[0]) if only else None
+
+    @property
+    def lanes(self) -> Lanes | None:
+        """The price of the routes between groups, if F has one."""
+        return self.function.lanes
 
     @property
     def independent(self) -> Array:

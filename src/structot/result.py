@@ -15,6 +15,7 @@ from structot._files import whole_file
 from structot._typing import Array
 from structot.certificate import Verification, verify
 from structot.structures.base import Structure
+from structot.submodular.lanes import route_shares
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -82,8 +83,9 @@ class Result:
         (u, v). For reg = 0: u ⊕ v <= worst_cost, and the bound is a·u + b·v, for reg > 0 the dual
         function a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1), less rounding in both cases.
     worst_cost
-        K in B(F), +inf on forbidden pairs: what the adversary plays. For a `ConvexCost` the linear
-        function of plans below f that proves the bound.
+        K in B(F), +inf on forbidden pairs: what the adversary plays. With `Routes` the ground cost
+        and tariffs on lanes; for a `ConvexCost` the linear function of plans below f that proves
+        the bound.
     ground_cost
         M as it was given.
     gap
@@ -214,6 +216,23 @@ class Result:
         if groups is None or not all(side.is_disjoint for side in groups):
             return float("nan")
         return float(self.block_mass().mass.max(axis=1).sum() / self.plan.sum())
+
+    @property
+    def routes(self) -> Array:
+        """t_kl = max( max_{i in U_k} P(i, V_l)/a_i , max_{j in V_l} P(U_k, j)/b_j ).
+
+        The largest share of a point's mass on the route between two groups, which `Routes` charges
+        for: 0 where the route is closed, 1 where some point takes it entirely. Shape (source
+        groups, target groups), in the order of `block_mass`.
+        """
+        groups = self._groups()
+        if groups is None or not all(side.is_disjoint for side in groups):
+            raise ValueError(
+                "routes needs a structure with groups that do not overlap, such as Routes; this "
+                f"result has {self.structure!r}."
+            )
+        rows, cols = (side.layers[0].group[side.layers[0].number] for side in groups)
+        return route_shares(self.plan, rows, cols, *self.weights)
 
     def _groups(self) -> tuple[Grouping, Grouping] | None:
         return None if self.structure is None else self.structure.groupings(self.plan.shape)

@@ -155,6 +155,16 @@ def dual_from_potentials(problem: Problem, p: Array, q: Array) -> Dual:
     return dual_from_cost(problem, K, p, potential_size(problem, p, q))
 
 
+def dual_from_tariffs(problem: Problem, alpha: Array, beta: Array, u: Array) -> Dual:
+    """The bound of tariffs on lanes, made smaller where a route is paid more than its price."""
+    lanes, linear = problem.lanes, problem.linear
+    assert lanes is not None
+    assert linear is not None
+    K = lanes.surcharge(*lanes.within_budget(alpha, beta))
+    K += linear
+    return dual_from_cost(problem, K, u)
+
+
 def dual_by_exact_transport(problem: Problem, K: Array, made_of: float = 0.0) -> Dual:
     """The best bound of a cost K in B(F): exact transport with it. The expensive last resort.
 

@@ -14,6 +14,7 @@ from structot.certificate.rule import EPS, ROUNDING, bound_rounding, relative_ga
 from structot.problem import Problem
 from structot.structures.base import Structure
 from structot.submodular.base import inner
+from structot.submodular.lanes import Lanes
 from structot.transport import emd, marginal_error, residuals, round_plan
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ def verify(
     Nothing of the solver is used: the structure is bound anew, the sums are made by another path
     (correctly rounded, the entropy in extended precision), and membership of the worst cost in
     B(F) is decided by submodular minimisation: for generic functions within limits of effort, where
-    a violation found is one and none found is no proof. A `ConvexCost` has no polytope: what can be
+    a violation found is one and none found is no proof. With `Routes` the worst cost must be the
+    ground cost and tariffs: the cheapest ones are found by exact transport, and compared with their
+    budgets. A `ConvexCost` has no polytope: what can be
     checked is <Q, K> <= f(Q) at some plans Q: the plan itself, the one that is cheapest for K, and
     random ones. That finds wrong bounds, and proves none.
 
@@ -196,6 +199,8 @@ def _outside(
     if problem.function.is_convex:
         rise = _rise(problem, K, P)
         return (rise / value if value > 0 else math.inf) if rise > 0 else 0.0, 0.0
+    if problem.lanes is not None:
+        return _overcharged(problem, problem.lanes, K, value, kept)
     F, finite = problem.function, np.isfinite(K)
     excess = max(F.excess(K), 0.0)
     # Beside a vertex: a K near 0 is none the less as exact as F itself.
@@ -215,6 +220,29 @@ def _outside(
             harm = min(harm, _RELATIVE * value)
     outside = excess / size if size > 0 else 0.0 if excess == 0.0 else math.inf
     return outside, 0.0 if harm <= 0.0 else harm / value if value > 0 else math.inf
+
+
+def _overcharged(
+    problem: Problem, lanes: Lanes, K: Array, value: float, kept: float
+) -> tuple[float, float]:
+    """By how much the cheapest tariffs above K - M exceed their budgets, and what that can do.
+
+    Relative to all prices. A plan pays for a route in proportion to its share, at most 1: budgets
+    exceeded by s_kl raise the bound by Σ s_kl at most.
+    """
+    linear = problem.function.linear
+    assert linear is not None
+    finite = np.isfinite(linear)
+    surcharge = np.where(finite, K - np.where(finite, linear, 0.0), 0.0)
+    if (np.isinf(K) & finite).any() or np.isnan(surcharge).any():
+        return math.inf, math.inf
+    paid = lanes.paid(*lanes.cheapest_tariffs(surcharge))
+    # The surcharge is a difference of costs, known to their rounding error.
+    largest = float(np.abs(K[finite]).max(initial=0.0)) * problem.total
+    excess = float(np.maximum(paid - lanes.price - ROUNDING * largest, 0.0).sum())
+    size = float(lanes.price.sum())
+    harm = excess - kept
+    return excess / size, 0.0 if harm <= 0.0 else harm / value if value > 0 else math.inf
 
 
 def _rise(problem: Problem, K: Array, P: Array, tries: int = 20, seed: int = 0) -> float:

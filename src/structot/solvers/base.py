@@ -27,6 +27,8 @@ class Solver(ABC):
     name: ClassVar[str]
     # Whether subgradients are all it needs, so that a `ConvexCost` will do.
     takes_convex: ClassVar[bool] = False
+    # Whether it knows lanes, the tariffs of `Routes`.
+    takes_lanes: ClassVar[bool] = False
 
     def refusal(self, problem: Problem) -> str | None:
         """Why this problem cannot be solved in this way: for want of a set function, or else."""
@@ -35,6 +37,14 @@ class Solver(ABC):
                 return "a ConvexCost is no set function; use method='mirror_descent' or 'auto'"
             if problem.reg > 0:
                 return "a ConvexCost takes no reg > 0; add the entropy to its value and subgradient"
+        if problem.lanes is not None:
+            if problem.reg > 0:
+                return "Routes takes no entropy yet; use reg=0"
+            if not self.takes_lanes:
+                return (
+                    "Routes prices shares of points, not pairs; use method='interior_point', "
+                    "'linear_program' or 'auto'"
+                )
         return self.objection(problem)
 
     def objection(self, problem: Problem) -> str | None:

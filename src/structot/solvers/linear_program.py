@@ -24,19 +24,20 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
-from structot._deadline import OutOfTime, call_foreign, check_time, time_left
+from structot._deadline import check_time
 from structot.blocks.function import Blocks
 from structot.certificate import Dual, dual_from_cost
 from structot.concave import Concave
 from structot.concave import Step as Jump
 from structot.problem import Problem
 from structot.solvers._cutting_planes import cutting_planes
+from structot.solvers._highs import MEAN_WEIGHT, call_highs, power_of_two
+from structot.solvers._lane_program import LaneProgram
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
@@ -45,18 +46,8 @@ from structot.transport import round_plan
 Array = np.ndarray
 
 _ALGORITHMS = {"interior_point": "highs-ipm", "simplex": "highs-ds"}
-# Mean weight of a point in the program. HiGHS has absolute tolerances for values near 1, and a
-# plan that is spread over its block has entries far below the weights.
-_MEAN_WEIGHT = 256.0
-# Seconds per entry of the matrix that HiGHS and SciPy take before they can be stopped.
-_PREPARATION = 3e-7
 # Pairs up to which programs over vertices are tried.
 _MOST_PAIRS = 20_000
-_OPTIONS = {
-    "primal_feasibility_tolerance": 1e-9,
-    "dual_feasibility_tolerance": 1e-9,
-    "ipm_optimality_tolerance": 1e-12,
-}
 
 
 @dataclass(frozen=True)
@@ -88,6 +79,7 @@ class LinearProgram(Solver):
     """
 
     name: ClassVar[str] = "linear_program"
+    takes_lanes: ClassVar[bool] = True
     algorithm: str = "interior_point"
     time_limit: float | None = None
     rounds: int | None = None
@@ -114,11 +106,11 @@ class LinearProgram(Solver):
             if step is not None:
                 yield step
                 start = Start(step.plan() if step.plan is not None else None)
-        if problem.M.size <= _MOST_PAIRS:
+        if problem.M.size <= _MOST_PAIRS and problem.lanes is None:
             yield from itertools.islice(cutting_planes(problem, start), self.rounds)
 
     def _one_program(self, problem: Problem) -> Step | None:
-        program = _Program(problem)
+        program = _Program(problem) if problem.lanes is None else LaneProgram(problem)
         first = _ALGORITHMS[self.algorithm]
         answer = None
         for algorithm in (first, *(other for other in _ALGORITHMS.values() if other != first)):
@@ -137,6 +129,8 @@ class LinearProgram(Solver):
 def _not_piecewise_linear(problem: Problem) -> str | None:
     """The name of a part of F that is no sum of truncations; None if there is none."""
     for layer in problem.layers:
+        if layer.kind == "lanes":
+            continue
         if layer.kind != "blocks":
             return type(layer).__name__
         for g in dict.fromkeys(cast(Blocks, layer).table.functions):
@@ -226,36 +220,29 @@ class _Program:
         cap = np.concatenate([np.empty(0), *(part.cap for part in self.parts)])
         # Powers of two: scaling rounds nothing.
         prices = self.cost.sum() + cap.sum()
-        money = _power_of_two(prices / self.row.size) if prices > 0 else 1.0
-        mass = _power_of_two(problem.total / (_MEAN_WEIGHT * max(n, m)))
+        money = power_of_two(prices / self.row.size) if prices > 0 else 1.0
+        mass = power_of_two(problem.total / (MEAN_WEIGHT * max(n, m)))
         lower = np.concatenate([np.full(n + m, -np.inf), np.zeros(rate.size)])
         upper = np.concatenate([np.full(n + m, np.inf), rate / money])
         # Points of no weight and one potential per problem are free to be anything: fix them.
         fixed = np.concatenate([problem.a == 0, problem.b == 0])
         fixed[int(np.argmax(problem.a))] = True
         lower[: n + m][fixed] = upper[: n + m][fixed] = 0.0
-        options: dict[str, Any] = dict(_OPTIONS)
-        left = time_left() if time_limit is None else min(time_limit, time_left())
-        if math.isfinite(left):
-            options["time_limit"] = left
-        matrix = self._matrix(cap.size)
-        if time_left() < _PREPARATION * matrix.nnz:
-            raise OutOfTime
-        answer = call_foreign(
-            linprog,
+        answer = call_highs(
             np.concatenate([-problem.a / mass, -problem.b / mass, np.zeros(rate.size)]),
-            A_ub=matrix,
-            b_ub=np.concatenate([self.cost, cap]) / money,
-            bounds=np.column_stack([lower, upper]),
-            method=algorithm,
-            options=options,
+            self._matrix(cap.size),
+            np.concatenate([self.cost, cap]) / money,
+            np.column_stack([lower, upper]),
+            algorithm,
+            time_limit,
         )
-        if answer.status != 0 or answer.x is None or not np.isfinite(answer.x).all():
+        if answer is None:
             return None
+        x, multipliers = answer
         P = np.zeros(problem.shape)
-        P[self.live] = np.maximum(-mass * answer.ineqlin.marginals[: self.row.size], 0.0)
-        u = np.where(problem.a > 0, money * answer.x[:n], -np.inf)
-        return P, self._worst_cost(money * answer.x[n + m :]), u
+        P[self.live] = np.maximum(mass * multipliers[: self.row.size], 0.0)
+        u = np.where(problem.a > 0, money * x[:n], -np.inf)
+        return P, self._worst_cost(money * x[n + m :]), u
 
     def _matrix(self, caps: int) -> csc_array:
         """Rows u_i + v_j - Σ k (one per edge) and k(block) (one per truncation)."""
@@ -287,7 +274,3 @@ class _Program:
             inside = np.bincount(part.edge[entry], weights=mine, minlength=layer.w.size)
             K += layer.cost_of_edges(layer.project_edges(part.linear + inside, "cost"))
         return K
-
-
-def _power_of_two(x: float) -> float:
-    return 2.0 ** math.floor(math.log2(x))

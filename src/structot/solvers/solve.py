@@ -50,6 +50,8 @@ _TABLE = {
     ("blocks", True): ("entropic", "interior_point"),
     ("layers", False): ("splitting", "interior_point", "linear_program", "splitting"),
     ("layers", True): ("interior_point",),
+    ("lanes", False): ("interior_point", "linear_program"),
+    ("lanes", True): ("interior_point",),
     ("convex", False): ("mirror_descent",),
     ("convex", True): ("mirror_descent",),
 }
@@ -252,7 +254,7 @@ def _automatic(problem: Problem) -> list[Solver]:
             solver = replace(solver, patience=_PATIENCE[name])  # type: ignore[type-var]
         if name == "linear_program":
             solver = replace(solver, rounds=_ROUNDS)  # type: ignore[type-var]
-        if small or name not in _FOR_SMALL:
+        if small or not solvers or name not in _FOR_SMALL:
             solvers.append(solver)
     return solvers
 

@@ -8,6 +8,7 @@ from structot.structures.groups import Groups
 from structot.structures.hierarchy import Hierarchy
 from structot.structures.modular import Modular
 from structot.structures.rank import LogDet, Rank
+from structot.structures.routes import Routes
 from structot.structures.set_function import SetFunction
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "LogDet",
     "Modular",
     "Rank",
+    "Routes",
     "SetFunction",
     "Structure",
 ]

@@ -122,6 +122,11 @@ class Combination(Structure):
         if linear is not None and layers and (np.isinf(linear) & np.isfinite(M)).any():
             # What a linear term forbids is no edge for the layers either.
             return self._bound(np.where(np.isinf(linear), np.inf, M), a, b)
+        if len(layers) > 1 and any(layer.kind == "lanes" for layer in layers):
+            raise ValueError(
+                f"Routes adds to Modular(cost) only, but this is {self!r}. Leave the other "
+                "structures out, or use Modular() + Coverage(...) for a price per route that does."
+            )
         if linear is None and not layers:
             linear = np.where(np.isfinite(M), 0.0, np.inf)
         return BoundCost.of(linear, layers)

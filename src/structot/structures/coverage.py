@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structot._checks import as_array, one_of
+from structot._checks import one_of, prices
 from structot.blocks.function import Blocks
 from structot.concave import Step
 from structot.structures._display import show
@@ -47,7 +47,7 @@ class Coverage(Grouped):
         units: str = "cost",
     ) -> None:
         self.source, self.target = source, target
-        self.weights = _prices(weights, 2, "an array (source groups, target groups)")
+        self.weights = prices("weights", weights, 2, "an array (source groups, target groups)")
         self.units = one_of("units", units, UNITS)
         self.uses_cost = self.units == "block"
 
@@ -113,7 +113,7 @@ class SetCoverage(Structure):
                 f"{sets.dtype} of shape {sets.shape}. Pass np.stack([mask, ...])."
             )
         self.masks = sets
-        self.weights = _prices(weights, 1, "one number per set")
+        self.weights = prices("weights", weights, 1, "one number per set")
         if self.weights.ndim == 1 and self.weights.size != sets.shape[0]:
             raise ValueError(
                 f"weights has {self.weights.size} prices for {sets.shape[0]} sets; "
@@ -147,21 +147,3 @@ class SetCoverage(Structure):
     def __repr__(self) -> str:
         weights = f"{self.weights:g}" if self.weights.ndim == 0 else f"<{self.weights.size}>"
         return f"Coverage.of_sets(<{len(self.masks)} sets>, weights={weights})"
-
-
-def _prices(weights: object, ndim: int, form: str) -> Array:
-    """Prices, one number or an array of ``ndim`` dimensions, finite and not negative."""
-    try:
-        arrived = np.ndim(weights)  # type: ignore[arg-type]
-    except ValueError:  # rows of different lengths: as_array says so
-        arrived = ndim
-    prices = as_array("weights", weights, arrived)
-    if prices.ndim not in (0, ndim):
-        raise ValueError(f"weights must be one number or {form}; got shape {prices.shape}.")
-    good = np.isfinite(prices) & (prices >= 0)
-    if not good.all():
-        raise ValueError(
-            f"weights must be finite and not negative; got {prices[~good].ravel()[0]}. "
-            "A price of 0 is no price."
-        )
-    return prices

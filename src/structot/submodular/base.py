@@ -24,9 +24,10 @@ from structot.submodular.min_norm_point import min_norm_point
 Array = np.ndarray
 
 # What solvers see in a layer: concave functions of sums over disjoint blocks; other set functions
-# with a projection of their own; those that need the min-norm point; convex functions that are no
-# set functions. A sum is not a layer, but has all that one has.
-Kind = Literal["blocks", "simple", "generic", "convex", "sum"]
+# with a projection of their own; those that need the min-norm point; prices of routes over lanes,
+# and convex functions of any kind, which have no base polytope. A sum is not a layer, but has all
+# that one has.
+Kind = Literal["blocks", "simple", "generic", "lanes", "convex", "sum"]
 METRICS = ("euclidean", "cost", "entropy")
 # How many times larger than its projection a point may be before digits are lost that matter.
 FAR = 1e2

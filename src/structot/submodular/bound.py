@@ -15,6 +15,7 @@ import numpy as np
 from structot._checks import as_mask, as_matrix, one_of
 from structot.submodular.base import METRICS, Kind, Layer, Minimizer, Submodular, inner
 from structot.submodular.coordinate_descent import project_sum
+from structot.submodular.lanes import Lanes
 
 Array = np.ndarray
 
@@ -72,12 +73,22 @@ class BoundCost(Submodular):
         return any(layer.kind == "convex" for layer in self.layers)
 
     @property
+    def lanes(self) -> Lanes | None:
+        """The price of routes, if it is part of this: then it is the only layer."""
+        return next((layer for layer in self.layers if isinstance(layer, Lanes)), None)
+
+    @property
     def set_functions(self) -> tuple[Submodular, ...]:
         """The layers, all of which must have a base polytope."""
         if self.is_convex:
             raise ValueError(
                 "a ConvexCost is no set function: it has values and subgradients at plans only, "
                 "and is solved by method='mirror_descent'."
+            )
+        if self.lanes is not None:
+            raise ValueError(
+                "Routes prices shares of points, not pairs: there is no base polytope to project "
+                "onto. It has value, extension and greedy; sot.solve solves it."
             )
         return cast(tuple[Submodular, ...], self.layers)
 
@@ -101,6 +112,8 @@ class BoundCost(Submodular):
     def value(self, mask: Array) -> float:
         mask = as_mask("mask", mask, self.shape)
         linear = 0.0 if self.linear is None else float(self.linear[mask].sum())
+        if self.lanes is not None:
+            return linear + self.lanes.value(mask)
         return linear + sum(layer.value(mask) for layer in self.set_functions)
 
     def greedy(self, P: Array) -> Array:

@@ -1,0 +1,1 @@
+"""Routes: an interior-point method over lanes, written once for NumPy and torch."""

@@ -1,0 +1,400 @@
+"""Newton steps of the interior-point method for routes: blocks first, then one system of points.
+
+Notation. The linear program and its dual, with u, v the potentials and α, β the tariffs,
+
+    min <C, P> + w·t    over    P1 = a,  Pᵀ1 = b,
+                                P(i, V_l) + σ_il = a_i t_kl,   P(U_k, j) + τ_kj = b_j t_kl,
+    z_ij = C_ij + α_il + β_kj - u_i - v_j,   ζ_kl = w_kl - Σ_i a_i α_il - Σ_j b_j β_kj,
+
+and all of x = (P, σ, τ, t) and their partners z = (z, α, β, ζ) positive. A Newton step solves
+x dz + z dx = r together with these equations. With D = P/z, Γ = σ/α (τ/β), θ = t/ζ, c = (a; b) and
+E = [[diag(D1), D], [Dᵀ, diag(Dᵀ1)]] on a block, its lanes λ = (α; β) follow from the potentials y,
+
+    (E + G) dλ = E dy + h,     G = diag(Γ) + θ c cᵀ,
+
+and what is left is S dy = r, S the sum over the blocks of E - E (E + G)⁻¹ E.
+
+With the signs of one side turned N = E + diag(Γ) is a graph Laplacian plus a positive diagonal:
+a network of conductors D between points and Γ to the outside. Its elimination leaves a network
+again, Γ_i (N⁻¹)_ij Γ_j between any two points, and θ adds φ ρ ρᵀ with ρ = c - Γ N⁻¹ c and
+φ = θ/(1 + θ c·N⁻¹c): all of it sums of positive terms. Nothing cancels, however small a Γ or large
+a D becomes. S is dense between the two sides only. Inside a side it couples the points of a group:
+the rows are eliminated group by group and the columns are left, one dense system of order m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structot.solvers.interior_point.lanes.layout import Layout, Panel
+from structot.solvers.interior_point.lanes.namespace import NumPy
+
+Array = Any  # of the library in use
+Four = tuple[Array, Array, Array, Array]  # over pairs, lanes of rows, lanes of columns, routes
+
+# Γ of a lane that is not there: a perfect conductor. Its square is a number, too.
+_CONDUCTOR = 1e40
+# x of a pair that is not there: nothing, but no division by 0.
+NOTHING = 1e-300
+# A factorisation that fails is tried again with its diagonal raised by these parts.
+_RAISED = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A `Layout` in arrays of one library, on one device."""
+
+    xp: NumPy
+    panels: tuple[Panel, ...]
+    a: Array
+    b: Array
+    price: Array
+    source: Array
+    target: Array
+    row_group: Array
+    col_group: Array
+    there: tuple[Array | None, Array, Array, Array]  # 1 for pairs, lanes, routes that are
+    filled: tuple[Array, Array]  # 1 for places of rows and columns without a point
+    size: int
+    pinned: int  # the column whose potential does not move: potentials have a free constant
+
+    @classmethod
+    def of(cls, layout: Layout, xp: NumPy) -> Program:
+        def mask(x: np.ndarray) -> Array:
+            return xp.array((x > 0).astype(float))
+
+        live = layout.live
+        return cls(
+            xp=xp,
+            panels=layout.panels,
+            a=xp.array(layout.a),
+            b=xp.array(layout.b),
+            price=xp.array(layout.price),
+            source=xp.array(layout.source),
+            target=xp.array(layout.target),
+            row_group=xp.array(layout.row_group),
+            col_group=xp.array(layout.col_group),
+            there=(
+                None if live is None else mask(live),
+                mask(layout.source),
+                mask(layout.target),
+                mask(layout.price),
+            ),
+            filled=(mask(layout.a <= 0), mask(layout.b <= 0)),
+            size=layout.size,
+            pinned=int(np.argmax(layout.b)),
+        )
+
+    def lane_sums(self, X: Array) -> tuple[Array, Array]:
+        """X(i, V_l) and X(U_k, j) of an array over pairs, shapes (n, L) and (K, m)."""
+        rows, cols = self.xp.zeros(self.source.shape), self.xp.zeros(self.target.shape)
+        for panel in self.panels:
+            pairs = panel.pairs(X)
+            panel.source(rows)[...] = pairs.sum(3).swapaxes(1, 2)
+            panel.target(cols)[...] = pairs.sum(1)
+        return rows, cols
+
+    def paid(self, rows: Array, cols: Array) -> Array:
+        """c·λ of every route, (K, L), for λ over the lanes."""
+        total = self.xp.zeros(self.price.shape)
+        rows, cols = self.source * rows, self.target * cols
+        for panel in self.panels:
+            panel.routes(total)[...] = panel.source(rows).sum(2) + panel.target(cols).sum(2)
+        return total
+
+    def to_lanes(self, routes: Array) -> tuple[Array, Array]:
+        """c times a number of each route."""
+        return self.source * routes[self.row_group], self.target * routes[:, self.col_group]
+
+    def spread(self, rows: Array, cols: Array, out: Array) -> None:
+        """rows_il + cols_kj for all pairs."""
+        for panel in self.panels:
+            by_row = panel.source(rows).swapaxes(1, 2)[:, :, :, None]
+            self.xp.add(by_row, panel.target(cols)[:, None], out=panel.pairs(out))
+
+
+@dataclass(eq=False)
+class Point:
+    """Primal unknowns x, their partners z, and potentials; also a step of all of them."""
+
+    x: Four
+    z: Four
+    u: Array
+    v: Array
+
+    def products(self, xp: NumPy) -> float:
+        """Σ x z."""
+        return sum(xp.dot(x, z) for x, z in zip(self.x, self.z, strict=True))
+
+
+class Residuals(NamedTuple):
+    """What the equations lack: of marginals, lanes and routes."""
+
+    u: Array
+    v: Array
+    rows: Array
+    cols: Array
+    routes: Array
+
+
+class _Block(NamedTuple):
+    """One panel, its smaller side first: N⁻¹ from the Schur complement of the larger one."""
+
+    panel: Panel
+    swapped: bool
+    X: Array  # (g, h, e, e) inverse of the Schur complement
+    R: Array  # (g, h, f) 1 / diagonal of the larger side
+
+
+class Newton:
+    """The factorisation at one point and the steps that it gives; buffers are used again."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        xp, shape = program.xp, (program.a.shape[0], program.b.shape[0])
+        self.D, self.T = xp.zeros(shape), xp.zeros(shape)
+        self._work = xp.zeros(shape)
+
+    # ------------------------------------------------------------------------------ factorise
+
+    def factor(self, point: Point) -> None:
+        program, xp = self.program, self.program.xp
+        self.z = point.z
+        xp.divide(point.x[0], point.z[0], out=self.D)
+        if program.there[0] is not None:
+            self.D *= program.there[0]
+        self.gamma: tuple[Array, Array] = (
+            xp.where(program.there[1] > 0, point.x[1] / point.z[1], _CONDUCTOR),
+            xp.where(program.there[2] > 0, point.x[2] / point.z[2], _CONDUCTOR),
+        )
+        self.theta = point.x[3] / point.z[3] * program.there[3]
+        self.blocks: list[_Block] = []
+        A, B = self._eliminate_lanes()
+        self._add_routes(A, B)
+        self._eliminate_rows(A, B)
+
+    def _eliminate_lanes(self) -> tuple[list[Array], list[Array]]:
+        """The network that is left of all blocks: inside the groups (A, B), across in T."""
+        program, xp = self.program, self.program.xp
+        A: dict[int, Array] = {}
+        B: dict[int, Array] = {}
+        for panel in program.panels:
+            G1, G2 = panel.source(self.gamma[0]), panel.target(self.gamma[1])
+            E, across = panel.blocks(self.D), panel.blocks(self.T)
+            swapped = panel.shape[1] > panel.shape[3]
+            if swapped:
+                G1, G2, E, across = G2, G1, E.swapaxes(2, 3), across.swapaxes(2, 3)
+            R = 1.0 / (E.sum(2) + G2)
+            Q = E * R[:, :, None, :]
+            F = self._root(Q, E, G1, G2)
+            X = F.swapaxes(2, 3) @ F
+            self.blocks.append(_Block(panel, swapped, X, R))
+            Q = F @ Q
+            Y = F.swapaxes(2, 3) @ Q
+            Y *= G1[..., None]
+            xp.multiply(Y, G2[:, :, None, :], out=across)
+            Q *= G2[:, :, None, :]
+            near = G1[..., None] * X * G1[:, :, None, :]
+            if swapped:
+                _collect(A, panel.rows.start, _gram(Q))
+                _collect(B, panel.cols.start, near.sum(0))
+            else:
+                _collect(A, panel.rows.start, near.sum(1))
+                _collect(B, panel.cols.start, _gram(Q.swapaxes(0, 1)))
+        sides = []
+        for blocks, out in (
+            (A, self.T.sum(1) + program.filled[0]),
+            (B, self.T.sum(0) + program.filled[1]),
+        ):
+            for first, inside in blocks.items():
+                g, s = inside.shape[:2]
+                diagonal = xp.diagonal(inside)
+                diagonal[...] = 0.0
+                total = inside.sum(2) + out[first : first + g * s].reshape(g, s)
+                inside *= -1.0
+                diagonal[...] = total
+            sides.append([blocks[first] for first in sorted(blocks)])
+        return sides[0], sides[1]
+
+    def _root(self, Q: Array, E: Array, G1: Array, G2: Array) -> Array:
+        """F with FᵀF the inverse of the Schur complement diag(E1 + G1) - E R Eᵀ, Q = E R."""
+        xp = self.program.xp
+        W = Q @ E.swapaxes(2, 3)
+        diagonal = xp.diagonal(W)
+        diagonal[...] = 0.0
+        total = W.sum(3) + G1 + (Q @ G2[..., None])[..., 0]
+        W *= -1.0
+        diagonal[...] = total
+        return xp.inverse_of_lower(_cholesky(xp, W))
+
+    def _add_routes(self, A: list[Array], B: list[Array]) -> None:
+        """φ ρ ρᵀ of every route."""
+        program = self.program
+        g = self._eliminate(program.source, program.target)
+        kappa = program.paid(*g)
+        self.phi = self.theta / (1.0 + self.theta * kappa)
+        self.g = g
+        rows = program.source - self.gamma[0] * g[0]
+        cols = self.gamma[1] * g[1] - program.target  # in turned signs
+        wide = rows * self.phi[program.row_group]
+        cols_wide = cols * self.phi[:, program.col_group]
+        at_a = {panel.rows.start: k for k, panel in enumerate(_first(program.panels, "cols"))}
+        at_b = {panel.cols.start: k for k, panel in enumerate(_first(program.panels, "rows"))}
+        for panel in program.panels:
+            r, c = panel.source(rows), panel.target(cols)  # (g, h, s), (g, h, t)
+            w = panel.source(wide)
+            A[at_a[panel.rows.start]] += w.swapaxes(1, 2) @ r
+            B[at_b[panel.cols.start]] += panel.target(cols_wide).swapaxes(0, 1).swapaxes(
+                1, 2
+            ) @ c.swapaxes(0, 1)
+            across = panel.blocks(self.T)
+            across -= w[..., None] * c[:, :, None, :]
+
+    def _eliminate_rows(self, A: list[Array], B: list[Array]) -> None:
+        """A, then the dense system of the columns."""
+        program, xp = self.program, self.program.xp
+        self.F: list[tuple[slice, Array]] = []
+        for panel, inside in zip(_first(program.panels, "cols"), A, strict=True):
+            g, s = panel.shape[:2]
+            F = xp.inverse_of_lower(_cholesky(xp, inside))
+            self.F.append((panel.rows, F))
+            rows = self.T[panel.rows]
+            rows[...] = (F @ rows.reshape(g, s, -1)).reshape(g * s, -1)
+        S = xp.zeros((program.b.shape[0],) * 2)
+        for panel, inside in zip(_first(program.panels, "rows"), B, strict=True):
+            t = panel.shape[3]
+            for k in range(panel.shape[2]):
+                place = slice(panel.cols.start + k * t, panel.cols.start + (k + 1) * t)
+                S[place, place] = inside[k]
+        diagonal = xp.diagonal(S)
+        size = diagonal * 1.0
+        diagonal[program.pinned] += diagonal[program.pinned]
+        S = xp.subtract_gram(S, self.T)
+        for part in _RAISED:
+            try:
+                self.L = xp.factor(S, part * size)
+                break
+            except np.linalg.LinAlgError:
+                if part == _RAISED[-1]:
+                    raise
+
+    # ---------------------------------------------------------------------------------- solve
+
+    def _eliminate(self, rows: Array, cols: Array) -> tuple[Array, Array]:
+        """(E + diag(Γ))⁻¹ h on every block."""
+        xp = self.program.xp
+        answer = xp.zeros(rows.shape), xp.zeros(cols.shape)
+        for panel, swapped, X, R in self.blocks:
+            h1, h2 = panel.source(rows), panel.target(cols)
+            x1, x2 = panel.source(answer[0]), panel.target(answer[1])
+            E = panel.blocks(self.D)
+            if swapped:
+                h1, h2, x1, x2, E = h2, h1, x2, x1, E.swapaxes(2, 3)
+            other = h2 * R
+            x1[...] = _times(X, h1 - _times(E, other))
+            x2[...] = other - R * _times(E.swapaxes(2, 3), x1)
+        return answer
+
+    def _inner(self, rows: Array, cols: Array) -> tuple[Array, Array]:
+        """(E + G)⁻¹ h on every block."""
+        program = self.program
+        x = self._eliminate(rows, cols)
+        by_route = self.phi * program.paid(*x)
+        x[0][...] -= self.g[0] * by_route[program.row_group]
+        x[1][...] -= self.g[1] * by_route[:, program.col_group]
+        return x
+
+    def _outer(self, rows: Array, cols: Array) -> tuple[Array, Array]:
+        """G x."""
+        program = self.program
+        by_lane = program.to_lanes(self.theta * program.paid(rows, cols))
+        return self.gamma[0] * rows + by_lane[0], self.gamma[1] * cols + by_lane[1]
+
+    def _points(self, u: Array, v: Array) -> tuple[Array, Array]:
+        """S⁻¹ (u, v)."""
+        xp = self.program.xp
+        w = xp.zeros(u.shape)
+        for rows, F in self.F:
+            g, s = F.shape[:2]
+            w[rows] = _times(F, u[rows].reshape(g, s)).reshape(-1)
+        turned = xp.solve(self.L, w @ self.T - v)
+        w += self.T @ turned
+        for rows, F in self.F:
+            g, s = F.shape[:2]
+            w[rows] = _times(F.swapaxes(1, 2), w[rows].reshape(g, s)).reshape(-1)
+        return w, -turned
+
+    def step(self, target: Four | None, rest: Residuals, out: Point) -> None:
+        """Solve x dz + z dx = target (0 for None) and the equations with these residuals."""
+        program, xp = self.program, self.program.xp
+        z, there, theta = self.z, program.there, self.theta
+        dP, dz = out.x[0], out.z[0]
+        if target is None:
+            dP[...] = 0.0
+            own: tuple[Array, ...] = (0.0, 0.0, 0.0)
+            lanes: tuple[Array, Array] = (0.0, 0.0)
+        else:
+            xp.divide(target[0], z[0], out=dP)
+            own = tuple(r / x for r, x in zip(target[1:], z[1:], strict=True))
+            lanes = program.lane_sums(dP)
+        by_route = program.to_lanes((own[2] - theta * rest.routes) * there[3])
+        k = (
+            own[0] * there[1] - by_route[0] - rest.rows,
+            own[1] * there[2] - by_route[1] - rest.cols,
+        )
+        x = self._inner(lanes[0] + k[0], lanes[1] + k[1])
+        G = self._outer(*x)
+        u, v = self._points(rest.u + (k[0] - G[0]).sum(1), rest.v + (k[1] - G[1]).sum(0))
+        y = self._inner(*self._outer(u[:, None] + 0.0 * x[0], v + 0.0 * x[1]))
+        rows, cols = y[0] - x[0], y[1] - x[1]  # dy - dλ
+        out.u[...], out.v[...] = u, v
+        out.z[1][...] = (u[:, None] - rows) * there[1]
+        out.z[2][...] = (v - cols) * there[2]
+        out.z[3][...] = (rest.routes - program.paid(out.z[1], out.z[2])) * there[3]
+        program.spread(-rows, -cols, dz)
+        if there[0] is not None:
+            dz *= there[0]
+        xp.multiply(self.D, dz, out=self._work)
+        dP -= self._work
+        out.x[1][...] = (own[0] - self.gamma[0] * out.z[1]) * there[1]
+        out.x[2][...] = (own[1] - self.gamma[1] * out.z[2]) * there[2]
+        out.x[3][...] = (own[2] - theta * out.z[3]) * there[3]
+
+
+def _times(A: Array, x: Array) -> Array:
+    """A batch of matrices times a batch of vectors."""
+    return (A @ x[..., None])[..., 0]
+
+
+def _collect(blocks: dict[int, Array], key: int, part: Array) -> None:
+    if key in blocks:
+        blocks[key] += part
+    else:
+        blocks[key] = part
+
+
+def _gram(V: Array) -> Array:
+    """Σ VᵀV over the second axis of (p, q, e, f), as one product of matrices."""
+    p, q, e, f = V.shape
+    flat = V.reshape(p, q * e, f)
+    return flat.swapaxes(1, 2) @ flat
+
+
+def _first(panels: tuple[Panel, ...], side: str) -> list[Panel]:
+    """The panels that begin at the first row or column: one for each size of the other side."""
+    return [panel for panel in panels if getattr(panel, side).start == 0]
+
+
+def _cholesky(xp: NumPy, A: Array) -> Array:
+    for part in _RAISED:
+        try:
+            return xp.cholesky(A)
+        except np.linalg.LinAlgError:
+            if part == _RAISED[-1]:
+                raise
+            diagonal = xp.diagonal(A)
+            diagonal *= 1.0 + max(part, _RAISED[1])
+    raise AssertionError
