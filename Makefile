@@ -74,6 +74,21 @@ docs: $(VENV)/.docs
 	$(PY) docs/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+# Wheel and sdist into dist/, their metadata checked, and the first example of the README run with
+# the wheel in an environment that holds nothing else.
+TOOLS := build/dist-tools
+EMPTY := build/dist-empty
+dist:
+	rm -rf dist $(TOOLS) $(EMPTY)
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build twine
+	$(TOOLS)/bin/python -m build --outdir dist .
+	$(TOOLS)/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(EMPTY)
+	$(EMPTY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		"$$(echo dist/*.whl)[plot]"
+	$(EMPTY)/bin/python tests/readme_example.py README.md
+
 clean:
 	rm -rf $(VENV) build demo dist docs/_build docs/api docs/gallery docs/start .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import structot
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((ROOT / "examples").glob("plot_*.py"))
 
@@ -75,6 +77,12 @@ def test_a_script_has_a_title_a_picture_and_a_sentence_to_take_home(path):
     assert "plt.subplots" in text or ".plot" in text
     assert text.rstrip().splitlines()[-1].startswith("#")
     assert "# **To take home:** " in text
+
+
+def test_the_citation_names_the_paper_and_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {structot.__version__}\n" in text
+    assert text.index("preferred-citation") < text.index('title: "Structured Optimal Transport"')
 
 
 def test_a_dead_link_is_found(tmp_path):
