@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from structot import structures as structures
     from structot import submodular as submodular
     from structot import text as text
+    from structot import torch as torch
     from structot import transport as transport
     from structot._parallel import get_num_threads as get_num_threads
     from structot._parallel import set_num_threads as set_num_threads
@@ -66,6 +67,7 @@ _MODULES = (
     "structures",
     "submodular",
     "text",
+    "torch",
     "transport",
 )
 _HOME = {

@@ -44,6 +44,19 @@ class Status(Enum):
         return self.value
 
 
+class ConvergenceWarning(UserWarning):
+    """The certified gap is larger than the tolerance; the answer is returned with its true gap.
+
+    Examples
+    --------
+    >>> import warnings, structot as sot
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ConvergenceWarning)  # a missed gap is an error here
+    ...     sot.solve([[1.0, 2.0], [3.0, 1.0]]).converged
+    True
+    """
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """The history of a solve, one entry per certificate: the best value and bound so far.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from structot.problem import Problem
+from structot.solvers._loop import State as State
 from structot.solvers._loop import Step
 from structot.solvers.start import Start
 

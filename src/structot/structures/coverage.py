@@ -78,20 +78,24 @@ class Coverage(Grouped):
     def dial(self) -> float | None:
         return float(self.weights) if self.weights.ndim == 0 else None
 
-    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        rows, cols = self.groupings(M.shape)
-        shape = (rows.count, cols.count)
+    def prices(self, source_groups: int, target_groups: int) -> Array:
+        """c, one entry per pair of groups, in its own units."""
+        shape = (source_groups, target_groups)
         if self.weights.ndim == 2 and self.weights.shape != shape:
             raise ValueError(
                 f"weights has shape {self.weights.shape}, but there are {shape[0]} source and "
                 f"{shape[1]} target groups; pass one weight per pair of groups, or one number."
             )
-        price = np.broadcast_to(self.weights, shape).astype(float)
+        return np.broadcast_to(self.weights, shape).astype(float)
+
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
+        rows, cols = self.groupings(M.shape)
+        price = self.prices(rows.count, cols.count)
         if self.units == "block":
             price = price * block_totals(M, rows, cols)
         # Coverage ignores costs: any weights serve inside the step, and 1 is the plain metric.
         uniform = np.where(np.isfinite(M), 1.0, np.inf)
-        ones = np.ones(shape)
+        ones = np.ones(price.shape)
         layers = block_layers(uniform, rows, cols, Step(), outer=price, inner=ones)
         return BoundCost.of(None, layers)
 
