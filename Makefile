@@ -65,12 +65,11 @@ fuzz: $(VENV)/.dev
 		tests/test_concave.py tests/test_certificate.py
 
 # The site, into docs/_build/html: warnings are errors, no internal link may be dead. Scripts of the
-# gallery run again only when they have changed; DOCS_ARGS="-E" reads everything anew.
-DOCS_ARGS ?=
+# gallery run again only when they have changed (`rm -r docs/gallery docs/start`: all of them).
 docs: export OPENBLAS_NUM_THREADS = 1
 docs: $(VENV)/.docs
-	rm -rf docs/api docs/_build/html
-	$(PY) -m sphinx -W --keep-going -q $(DOCS_ARGS) -b html -d docs/_build/doctrees docs docs/_build/html
+	rm -rf docs/api docs/_build
+	$(PY) -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	$(PY) docs/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 

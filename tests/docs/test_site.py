@@ -31,19 +31,11 @@ reference = _load("reference")
 check_links = _load("check_links")
 
 
-def _objects() -> dict[str, object]:
-    """Public name -> class or function, those of the package and of its public modules."""
-    found = {}
-    for module in ("", *reference.public_modules()):
-        home = importlib.import_module(f"structot.{module}".rstrip("."))
-        for name in reference.public_names(module):
-            value = getattr(home, name)
-            if inspect.isclass(value) or inspect.isroutine(value):
-                found[f"{module}.{name}".lstrip(".")] = value
-    return found
-
-
-OBJECTS = _objects()
+NAMES = [
+    f"{module}.{name}".lstrip(".")
+    for module in ("", *reference.public_modules())
+    for name in reference.public_names(module)
+]
 
 
 def test_the_reference_lists_every_public_name():
@@ -57,9 +49,16 @@ def test_the_reference_lists_every_public_name():
         assert f"<{module}>" in pages["index.rst"]
 
 
-@pytest.mark.parametrize("name", sorted(OBJECTS))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_public_name_is_documented_with_an_example(name):
-    text = inspect.getdoc(OBJECTS[name]) or ""
+    module, _, last = f"structot.{name}".rpartition(".")
+    try:
+        value = getattr(importlib.import_module(module), last)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"{name} needs {error.name}")
+    if not reference.is_described(value):  # a constant or an alias: its value is shown
+        return
+    text = inspect.getdoc(value) or ""
     assert len(text.split()) >= 3, "no docstring"
     assert ">>> " in text, "no example"
 
