@@ -156,7 +156,19 @@ def dual_from_potentials(problem: Problem, p: Array, q: Array) -> Dual:
 
 
 def dual_from_tariffs(problem: Problem, alpha: Array, beta: Array, u: Array) -> Dual:
-    """The bound of tariffs on lanes, made smaller where a route is paid more than its price."""
+    """The bound of tariffs on lanes, made smaller where a route is paid more than its price.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> from structot.structures import Routes
+    >>> M = np.array([[1.0, 3.0], [3.0, 1.0]])
+    >>> problem = Problem.of(M, structure=Routes([0, 1], [0, 1]))
+    >>> free = np.zeros((2, 2))  # no tariffs: the bound of plain transport
+    >>> round(dual_from_tariffs(problem, free, free, np.zeros(2)).bound, 9)
+    1.0
+    """
     lanes, linear = problem.lanes, problem.linear
     assert lanes is not None
     assert linear is not None

@@ -62,7 +62,12 @@ def make_report(
         "sentences_scatter": lambda: _scatter(grids, first, parts[0]),
         "sentences_alignment": lambda: _alignments(done["appendix"]),
     }
-    return Report(results, markdown(results), figures)
+    captions = {
+        "sentences_order": "How often a sentence is told from its own words in another order.",
+        "sentences_scatter": "Distances against human judgements of relatedness.",
+        "sentences_alignment": "Which words go where, with and without phrases.",
+    }
+    return Report(results, markdown(results), figures, captions)
 
 
 # --------------------------------------------------------------------------------------------------
