@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
-__all__ = ["optional"]
+__all__ = ["has_tensors", "optional"]
 
 _EXTRAS = {  # module -> what it is called, and the extra that brings it
     "joblib": ("joblib", "text"),
     "rich": ("rich", "cli"),
     "skimage": ("scikit-image", "image"),
     "sklearn": ("scikit-learn", "ml"),
+    "torch": ("PyTorch", "torch"),
 }
 
 
@@ -37,3 +39,15 @@ def optional(module: str, user: str) -> Any:
         project, extra = _EXTRAS[root]
         text = f"{user} needs {project}: pip install 'structot[{extra}]'."
         raise ModuleNotFoundError(text, name=root) from None
+
+
+def has_tensors(*values: object) -> bool:
+    """Whether one of them is a tensor. Where nobody has imported torch, none is.
+
+    Examples
+    --------
+    >>> has_tensors([1.0], None)
+    False
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and any(isinstance(x, torch.Tensor) for x in values)

@@ -15,6 +15,7 @@ import numpy as np
 from structot import concave, submodular, transport
 from structot._compilation import Stopwatch, unannounced
 from structot._typing import Array
+from structot.solvers.batch.solver import solve_batch
 from structot.solvers.solve import solve
 from structot.structures import (
     ChainCut,
@@ -159,6 +160,12 @@ def _building_blocks() -> None:
     submodular.greedy(F, _M)
 
 
+def _many() -> None:
+    charge = Modular() + Coverage(_ROWS, _COLS, weights=0.1)
+    for structure, reg in ((None, 0.0), (Groups(_ROWS, _COLS), 0.0), (None, 0.1), (charge, 0.1)):
+        solve_batch([_M, _M], structures=structure, reg=reg)
+
+
 def _sentences() -> None:
     words = ["dogs", "cats", "chase", "see"]
     sentences = ["dogs chase cats", "cats see dogs chase", "dogs see"]
@@ -171,6 +178,7 @@ def _sentences() -> None:
 
 _TASKS: dict[str, Callable[[], None]] = {
     "groups": _groups,
+    "many problems": _many,
     "sentences": _sentences,
     "kinds of arrays": _layouts,
     "entropy": _entropic,
