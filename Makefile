@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-portable lint bench fuzz clean
+.PHONY: demo test test-portable lint bench fuzz docs dist clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -21,6 +21,11 @@ $(VENV)/.run: $(VENV)/.created pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "installing structot (dev) into $(VENV)"
 	@$(INSTALL) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing structot (docs) into $(VENV)"
+	@$(INSTALL) -e '.[docs]'
 	@touch $@
 
 demo: $(VENV)/.run
@@ -59,6 +64,16 @@ fuzz: $(VENV)/.dev
 	STRUCTOT_FUZZ=1 $(PY) -m pytest -q -n $(WORKERS) tests/blocks tests/submodular tests/transport \
 		tests/test_concave.py tests/test_certificate.py
 
+# The site, into docs/_build/html: warnings are errors, no internal link may be dead. Scripts of the
+# gallery run again only when they have changed; DOCS_ARGS="-E" reads everything anew.
+DOCS_ARGS ?=
+docs: export OPENBLAS_NUM_THREADS = 1
+docs: $(VENV)/.docs
+	rm -rf docs/api docs/_build/html
+	$(PY) -m sphinx -W --keep-going -q $(DOCS_ARGS) -b html -d docs/_build/doctrees docs docs/_build/html
+	$(PY) docs/check_links.py docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) build demo dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build demo dist docs/_build docs/api docs/gallery docs/start .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -25,7 +25,7 @@ FLOORS = (
     "solvers torch",
     "adaptation text image",
     ".",
-    "experiments _warmup",
+    "experiments explorer _warmup",
     "cli __main__",
 )
 

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """How a solve ended, as a sentence."""
+    """How a solve ended, as a sentence.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> print(sot.solve([[1.0, 2.0]], b=[0.5, 0.5]).status)
+    The certified gap is at most the tolerance.
+    """
 
     CONVERGED = "The certified gap is at most the tolerance."
     ITERATION_LIMIT = "The iteration limit was reached before the gap."
@@ -38,12 +45,29 @@ class Status(Enum):
 
 
 class ConvergenceWarning(UserWarning):
-    """The certified gap is larger than the tolerance; the answer is returned with its true gap."""
+    """The certified gap is larger than the tolerance; the answer is returned with its true gap.
+
+    Examples
+    --------
+    >>> import warnings, structot as sot
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ConvergenceWarning)  # a missed gap is an error here
+    ...     sot.solve([[1.0, 2.0], [3.0, 1.0]]).converged
+    True
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The history of a solve, one entry per certificate: the best value and bound so far."""
+    """The history of a solve, one entry per certificate: the best value and bound so far.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> trace = sot.solve([[1.0, 2.0], [3.0, 1.0]], structure=sot.Groups([0, 0])).trace
+    >>> bool((trace.lower_bound <= trace.value).all())
+    True
+    """
 
     iteration: Array
     time: Array
@@ -87,6 +111,16 @@ class Result:
         they were solved, the weight of the entropy.
     status, converged, method, n_iter, time, trace
         How the solve went.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> result = sot.solve([[0.0, 1.0], [1.0, 0.0]])
+    >>> result.plan
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    >>> result.converged, result.value, result.partners
+    (True, 0.0, array([1., 1.]))
     """
 
     plan: Array

@@ -36,6 +36,15 @@ class ReverseValidation:
         A fresh, unfitted copy of the candidate with the highest score, the first of equals.
     best_name, best_score
         Its name and score.
+
+    Examples
+    --------
+    >>> from structot.adaptation import StructuredTransport, reverse_validation
+    >>> from structot.datasets import clusters
+    >>> data = clusters(30, seed=1)
+    >>> found = reverse_validation([StructuredTransport()], data.X, data.source_labels, data.Y)
+    >>> found.names, found.best_name, found.scores.shape
+    ((0,), 0, (1,))
     """
 
     names: tuple[Any, ...]

@@ -49,6 +49,16 @@ class Sick:
         train, trial or test, shape (pairs,).
     pair_id
         The number of the pair in the original files, shape (pairs,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot._parsed import Parsed
+    >>> one = Parsed(("dogs", "bark"), (2, 0))
+    >>> pairs = Sick((one,), (one,), np.array([5.0]), np.array(["ENTAILMENT"]), np.array(["test"]),
+    ...              np.array([1]))
+    >>> len(pairs.source), pairs.score.tolist()
+    (1, [5.0])
     """
 
     source: tuple[Parsed, ...]
@@ -81,6 +91,13 @@ def sick(data: str | os.PathLike | None = None, *, check: bool = True) -> Sick:
         The data folder; STRUCTOT_DATA by default.
     check
         Compare the checksums of the files.
+
+    Examples
+    --------
+    >>> sick("no such folder")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: ...
     """
     rows = {}
     with gzip.open(_file("sick.tsv.gz", data, check), "rt", encoding="utf-8", newline="") as file:
@@ -117,6 +134,13 @@ def glove(
         case, the 33 thousand most frequent words.
     data, check
         As in `sick`.
+
+    Examples
+    --------
+    >>> glove("6b", "no such folder")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: ...
     """
     file = _file(_VECTORS[one_of("name", name, _VECTORS)], data, check)
     with np.load(file, allow_pickle=False) as arrays:

@@ -41,6 +41,11 @@ class Settings:
         Processes at a time.
     quick
         A small version that shows the same thing less precisely.
+
+    Examples
+    --------
+    >>> Settings(quick=True).jobs
+    1
     """
 
     data: Path | None = None
@@ -61,6 +66,12 @@ class Task:
         A function of a module (it may be sent to another process) returning JSON values and arrays.
     arguments
         Its keyword arguments.
+
+    Examples
+    --------
+    >>> task = Task("square-3", lambda x: {"square": x * x}, {"x": 3})
+    >>> task.function(**task.arguments)
+    {'square': 9}
     """
 
     key: str
@@ -80,6 +91,11 @@ class Report:
         Tables and a plain verdict; becomes ``report.md``.
     figures
         File stem -> function that draws the figure from the records.
+
+    Examples
+    --------
+    >>> Report({"accuracy": 0.5}, "No better than chance.", {}).results
+    {'accuracy': 0.5}
     """
 
     results: dict[str, Any]
@@ -99,6 +115,13 @@ class Experiment:
         The tasks known so far; asked again, with their records, until nothing new appears.
     report
         Numbers, words and pictures of finished tasks.
+
+    Examples
+    --------
+    >>> from structot import experiments
+    >>> experiment = experiments.get("moons")
+    >>> len(experiment.tasks(Settings(quick=True), {})) > 0
+    True
     """
 
     name: str
@@ -135,6 +158,16 @@ def run(
     -------
     Report
         Made from the files, so that a resumed run gives the same as an uninterrupted one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> one = Task("one", dict, {"answer": 42})
+    >>> def report(settings, done):
+    ...     return Report(done["one"], "", {})
+    >>> tiny = Experiment("tiny", "A tiny one", lambda settings, done: [one], report)
+    >>> run(tiny, Path(tempfile.mkdtemp()), Settings(), progress=False).results["answer"]
+    42
     """
     folder = Path(out) / experiment.name
     first = [task.key for task in experiment.tasks(settings, {})]

@@ -17,6 +17,12 @@ class Solver(ABC):
 
     A solver never checks input and never decides when to stop: it yields one item per iteration,
     a `Step` when it has something to prove and None otherwise, for as long as it can improve.
+
+    Examples
+    --------
+    >>> from structot.solvers import Exact, Newton
+    >>> isinstance(Exact(), Solver), Newton(rho=2.0).rho
+    (True, 2.0)
     """
 
     name: ClassVar[str]

@@ -16,9 +16,17 @@ from structot.transport import emd
 
 @dataclass(frozen=True)
 class Exact(Solver):
-    """min_{P in U(a,b)} <P, C> by the network simplex of POT, for modular F."""
+    """min_{P in U(a,b)} <P, C> by the network simplex of POT, for modular F.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> sot.solve([[1.0, 3.0], [3.0, 1.0]], method=Exact()).value
+    1.0
+    """
 
     name: ClassVar[str] = "exact"
+    takes_lanes: ClassVar[bool] = True
 
     def objection(self, problem: Problem) -> str | None:
         if problem.function.modular_cost is None:

@@ -27,7 +27,13 @@ _SEEN = 0.02  # of the largest mass: less is not drawn or listed
 
 @dataclass(frozen=True)
 class PhrasePair:
-    """Two phrases that exchange words: how much mass, and their share of the value."""
+    """Two phrases that exchange words: how much mass, and their share of the value.
+
+    Examples
+    --------
+    >>> PhrasePair(("two", "dogs"), ("a", "cat"), 0.5, 0.2).mass
+    0.5
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -57,6 +63,14 @@ class Explanation:
     result
         The answer of `structot.solve`: value, lower bound, gap, potentials, worst cost, in plain
         units of the cost.
+
+    Examples
+    --------
+    >>> from structot.text import WordMover
+    >>> mover = WordMover((["cat", "dog"], [[0.0, 0.0], [1.0, 0.0]]))
+    >>> found = mover.explain("cat dog", "dog cat")
+    >>> found.source, found.plan.shape
+    (('cat', 'dog'), (2, 2))
     """
 
     source: tuple[str, ...]

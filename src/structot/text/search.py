@@ -26,7 +26,15 @@ _FIRST = 32  # candidates solved at once, doubled while bounds do not settle the
 
 
 class Neighbors(NamedTuple):
-    """The nearest sentences: positions in the corpus, distances, and how many pairs were solved."""
+    """The nearest sentences: positions in the corpus, distances, and how many pairs were solved.
+
+    Examples
+    --------
+    >>> from structot.text import WordMover
+    >>> mover = WordMover((["cat", "dog"], [[0.0, 0.0], [1.0, 0.0]]))
+    >>> mover.nearest("cat", ["dog", "cat"], 1).indices
+    array([1])
+    """
 
     indices: Array
     distances: Array
