@@ -213,6 +213,19 @@ def test_the_loss_takes_groups_of_both_sides_and_its_own_structure() -> None:
         sot.torch.StructuredLoss("routs")
 
 
+def test_a_normalized_loss_does_not_depend_on_the_size_of_features() -> None:
+    generator = torch.Generator().manual_seed(0)
+    X, Y = (torch.randn(n, 2, dtype=torch.float64, generator=generator) for n in (N, M_))
+    loss = sot.torch.StructuredLoss(reg=0.1, tol=1e-10, normalized=True)
+    X.requires_grad_()
+    Y.requires_grad_()
+    value = loss(X, Y, LABELS[0])
+    assert float(loss(3.0 * X, 3.0 * Y, LABELS[0]).detach()) == pytest.approx(float(value.detach()))
+    value.backward()
+    along = float((X.grad * X.detach()).sum() + (Y.grad * Y.detach()).sum())
+    assert along == pytest.approx(0.0, abs=1e-6)
+
+
 def test_no_gradients_where_nobody_asks() -> None:
     M, x, y = inputs()
     with torch.no_grad():

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from structot import _checks
+from structot._extras import as_array, like
 from structot._typing import Array
 
 CONTAINERS = ("default", "pandas", "polars")
@@ -21,6 +22,7 @@ def points(name: str, X: Any) -> Array:
     """Finite points (n, features) as float64, at least one."""
     if issparse(X):
         raise ValueError(f"{name} is sparse, which is not supported; pass {name}.toarray().")
+    X = as_array(X)
     if hasattr(X, "__array__") and not isinstance(X, np.ndarray):
         X = np.asarray(X)  # frames, and containers that NumPy's functions do not take
     return _checks.as_points(name, X)
@@ -83,7 +85,10 @@ def names(estimator: Any, input_features: Any = None) -> Array:
 
 
 def contain(estimator: Any, values: Array, original: Any) -> Any:
-    """The values in the container that was chosen, with the row index of the input."""
+    """The values in the container that was chosen, with the row index of the input.
+
+    Where none was chosen tensors come back as tensors, on their device.
+    """
     from sklearn import get_config
 
     config = getattr(estimator, "_sklearn_output_config", {})
@@ -97,7 +102,7 @@ def contain(estimator: Any, values: Array, original: Any) -> Any:
         import polars as pl  # type: ignore[import-not-found]
 
         return pl.DataFrame(values, schema=names(estimator).tolist(), orient="row")
-    return values
+    return like(values, original)
 
 
 def columns(X: Any) -> Array | None:

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from structot import _checks
+from structot._extras import as_array, like
 from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
@@ -143,6 +144,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             Weights of the points, normalised here; uniform by default.
         """
         source, target = self._samples(Xs, Xt)
+        ys, yt = as_array(ys), as_array(yt)
         labels_s = None if ys is None else class_labels("ys", ys, len(source))
         labels_t = None if yt is None else class_labels("yt", yt, len(target))
         warn_about_minus_one("ys", labels_s)
@@ -166,7 +168,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         structure = self._structure(labels_s, target)
         if penalty is not None:
             structure = structure + Modular(penalty)
-        result = solve(M, a, b, structure=structure, reg=reg, method=self.method, tol=self.tol)
+        given = like(M, Xs)  # samples that are tensors are matched on their device
+        result = solve(given, a, b, structure=structure, reg=reg, method=self.method, tol=self.tol)
+        result = result.numpy()
         _output.remember(self, Xs, source.shape[1])
         self.cost_, self.cost_scale_ = M, scale
         self.result_, self.coupling_ = result, result.plan

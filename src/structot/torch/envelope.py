@@ -52,8 +52,7 @@ class _Value(torch.autograd.Function):
                 "with relaxed marginals the value has derivatives with respect to M only; "
                 "detach a and b."
             )
-        result = ctx.result
-        slopes = value_derivatives(result.numpy() if hasattr(result, "numpy") else result)
+        slopes = value_derivatives(ctx.result.numpy())
         found = []
         for needed, slope, given in zip(ctx.needs_input_grad[:3], slopes, ctx.given, strict=True):
             found.append(grad.to(given) * torch.as_tensor(slope).to(given) if needed else None)

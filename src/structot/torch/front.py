@@ -17,6 +17,7 @@ from torch import Tensor
 
 from structot import _checks
 from structot._deadline import Deadline
+from structot._extras import as_array
 from structot._progress import live_progress
 from structot.result import ConvergenceWarning, Result, Trace
 from structot.solvers.base import State
@@ -189,7 +190,7 @@ def solve_by_arrays(
     by_arrays: Callable[..., Result], M: Tensor, a: Any, b: Any, options: dict
 ) -> TensorResult:
     """The answer of NumPy, its value differentiable."""
-    arrays = (inputs.as_array(x) for x in (M, a, b))
+    arrays = (as_array(x) for x in (M, a, b))
     result = by_arrays(*arrays, **options)
     relaxed = any(options.get(name) is not None for name in ("unbalanced", "mass"))
     value = differentiable_value(result, M, a, b, relaxed)
@@ -251,5 +252,5 @@ def _as_arrays(init: Any) -> Any:
     if isinstance(init, TensorResult):
         return init.numpy()
     if isinstance(init, tuple):
-        return tuple(inputs.as_array(x) for x in init)
-    return inputs.as_array(init)
+        return tuple(as_array(x) for x in init)
+    return as_array(init)
