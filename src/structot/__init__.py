@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from structot import transport as transport
     from structot._parallel import get_num_threads as get_num_threads
     from structot._parallel import set_num_threads as set_num_threads
+    from structot.adaptation import AdaptTo as AdaptTo
     from structot.adaptation import StructuredTransport as StructuredTransport
-    from structot.adaptation import reverse_validation as reverse_validation
     from structot.problem import Problem as Problem
     from structot.result import Result as Result
     from structot.result import Status as Status
@@ -71,6 +71,7 @@ _MODULES = (
     "transport",
 )
 _HOME = {
+    "AdaptTo": "adaptation",
     "ChainCut": "structures",
     "ConvergenceWarning": "solvers.solve",
     "ConvexCost": "structures",
@@ -90,7 +91,6 @@ _HOME = {
     "StructuredTransport": "adaptation",
     "Trace": "result",
     "get_num_threads": "_parallel",
-    "reverse_validation": "adaptation",
     "set_num_threads": "_parallel",
     "solve": "solvers.solve",
     "solve_batch": "solvers.batch.solver",

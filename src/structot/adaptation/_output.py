@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import check_array
 
 from structot import _checks
 from structot._typing import Array
@@ -18,12 +19,37 @@ CONTAINERS = ("default", "pandas", "polars")
 
 
 def points(name: str, X: Any) -> Array:
-    """Finite points (n, features) as float64, at least one."""
+    """Finite points (n, features) as float64, at least one; with scikit-learn's messages."""
     if issparse(X):
         raise ValueError(f"{name} is sparse, which is not supported; pass {name}.toarray().")
-    if hasattr(X, "__array__") and not isinstance(X, np.ndarray):
-        X = np.asarray(X)  # frames, and containers that NumPy's functions do not take
-    return _checks.as_points(name, X)
+    if isinstance(X, np.ma.MaskedArray):
+        return _checks.as_points(name, X)  # what lies under a mask is no number
+    return np.asarray(check_array(X, dtype=np.float64, input_name=name))
+
+
+def samples(Xs: Any, Xt: Any, precomputed: bool) -> tuple[Array, Array | None]:
+    """Source and target points that fit together; the cost and perhaps points if precomputed."""
+    for name, value in (("Xs", Xs), ("Xt", Xt)):
+        if value is None and not (name == "Xt" and precomputed):
+            raise ValueError(
+                f"fit needs {name}: fit(Xs=..., ys=..., Xt=...). In a Pipeline put AdaptTo(Xt) in "
+                "place of StructuredTransport()."
+            )
+    source = points("Xs", Xs)
+    target = None if Xt is None else points("Xt", Xt)
+    if target is not None and precomputed and len(target) != source.shape[1]:
+        raise ValueError(
+            "with metric='precomputed' Xs is the cost, one column per target point; it has "
+            f"{source.shape[1]} columns for {len(target)} points in Xt."
+        )
+    if target is not None and not precomputed:
+        if source.shape[1] != target.shape[1]:
+            raise ValueError(
+                "Xs and Xt must have equally many features; got "
+                f"{source.shape[1]} and {target.shape[1]}."
+            )
+        check_columns("Xt", Xt, columns(Xs))
+    return source, target
 
 
 def remember(estimator: Any, X: Any, features: int) -> None:

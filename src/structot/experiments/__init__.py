@@ -32,7 +32,17 @@ __all__ = [
 ]
 
 # In the order in which they are run and shown.
-NAMES = ("clusters", "runtime", "moons", "colors", "small_digits", "digits", "sentences")
+NAMES = (
+    "clusters",
+    "runtime",
+    "moons",
+    "colors",
+    "small_digits",
+    "digits",
+    "transduction",
+    "adaptation",
+    "sentences",
+)
 
 
 def get(name: str) -> Experiment:

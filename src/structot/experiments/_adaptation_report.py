@@ -113,7 +113,7 @@ def difference_table(
     """Δ against each other method; pooled columns last."""
     groups = [*([s] for s in settings), *pools.values()]
     rows = [
-        [BY_KEY[method].title, *(_signed(*pooled(data, g, method)) for g in groups)]
+        [BY_KEY[method].title, *(signed(*pooled(data, g, method)) for g in groups)]
         for method in _methods(data, settings)
         if method != data["reference"]
     ]
@@ -147,13 +147,13 @@ def verdict(data: dict[str, Any], pools: dict[str, list[Setting]]) -> str:
     for name, members in pools.items():
         words: dict[str, list[str]] = {"above": [], "not told apart from": [], "below": []}
         for method in _methods(data, members):
-            if method == data["reference"] or method in ("ward", "default", "reverse"):
+            if method == data["reference"] or method in ("ward", "default", "first", "selected"):
                 continue
             mean, width = pooled(data, members, method)
             word = (
                 "not told apart from" if not abs(mean) > width else "above" if mean > 0 else "below"
             )
-            words[word].append(f"{BY_KEY[method].title} ({_signed(mean, width)})")
+            words[word].append(f"{BY_KEY[method].title} ({signed(mean, width)})")
         parts = [f"{word} {', '.join(methods)}" for word, methods in words.items() if methods]
         lines.append(f"- {name}: {BY_KEY[data['reference']].title}, is {'; '.join(parts)}.")
     return "\n".join(lines)
@@ -163,7 +163,8 @@ def _methods(data: dict[str, Any], settings: list[Setting]) -> list[str]:
     return list(data["settings"][settings[0].name])
 
 
-def _signed(mean: float, width: float) -> str:
+def signed(mean: float, width: float) -> str:
+    """A difference with the half width of its interval."""
     return f"{mean:+.1f} ± {width:.1f}"
 
 
