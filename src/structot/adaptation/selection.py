@@ -35,10 +35,10 @@ class Selection:
 
     Examples
     --------
-    >>> from structot.adaptation import StructuredTransport, reverse_validation
+    >>> from structot.adaptation import StructuredTransport, select
     >>> from structot.datasets import clusters
     >>> data = clusters(30, seed=1)
-    >>> found = reverse_validation([StructuredTransport()], data.X, data.source_labels, data.Y)
+    >>> found = select([StructuredTransport()], data.X, data.source_labels, data.Y)
     >>> found.names, found.best_name, found.scores.shape
     ((0,), 0, (1,))
     """
