@@ -65,14 +65,28 @@ fuzz: $(VENV)/.dev
 		tests/test_concave.py tests/test_certificate.py
 
 # The site, into docs/_build/html: warnings are errors, no internal link may be dead. Scripts of the
-# gallery run again only when they have changed; DOCS_ARGS="-E" reads everything anew.
-DOCS_ARGS ?=
+# gallery run again only when they have changed (`rm -r docs/gallery docs/start`: all of them).
 docs: export OPENBLAS_NUM_THREADS = 1
 docs: $(VENV)/.docs
-	rm -rf docs/api docs/_build/html
-	$(PY) -m sphinx -W --keep-going -q $(DOCS_ARGS) -b html -d docs/_build/doctrees docs docs/_build/html
+	rm -rf docs/api docs/_build
+	$(PY) -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	$(PY) docs/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+# Wheel and sdist into dist/, their metadata checked, and the first example of the README run with
+# the wheel in an environment that holds nothing else.
+TOOLS := build/dist-tools
+EMPTY := build/dist-empty
+dist:
+	rm -rf dist $(TOOLS) $(EMPTY)
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build twine
+	$(TOOLS)/bin/python -m build --outdir dist .
+	$(TOOLS)/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(EMPTY)
+	$(EMPTY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		"$$(echo dist/*.whl)[plot]"
+	$(EMPTY)/bin/python tests/readme_example.py README.md
 
 clean:
 	rm -rf $(VENV) build demo dist docs/_build docs/api docs/gallery docs/start .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 Every row is a certified solve on the device with its time, gap and peak memory, beside a goal and,
 where there is one, a peer on the same device. The floors say what the hardware could do at best:
 bytes moved and rates of factorisations, measured in the same run. Results are kept as data with the
-name of the device. Routes of the same program on a CPU: ``--device cpu --small``.
+name of the device. ``--device cpu --small`` is a test of the program itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,14 @@ from torch import Tensor
 
 import structot as sot
 from structot._deadline import Deadline
+from structot.solvers.interior_point.lanes.path import CentralPath
+from structot.solvers.interior_point.lanes.start import first_point
 from structot.torch import proof
 from structot.torch.dual import evaluate
 from structot.torch.engine import Goal, solve_stack
 from structot.torch.fixed_charge import FixedCharge, Layout
 from structot.torch.hessian import factorize
+from structot.torch.routes import RouteAnswer, RouteProblem, first_plan, improve
 
 RESULTS = Path(__file__).parent / "gpu.json"
 CHARGE, REG = 0.02, 0.05
@@ -79,7 +83,9 @@ class Device:
         return statistics.median(seconds), answer, float(peak)
 
 
-def clouds(n: int, device: Device, dtype: torch.dtype, seed: int = 0) -> tuple[Tensor, np.ndarray]:
+def clouds(
+    n: int, device: Device, dtype: torch.dtype, seed: int = 0
+) -> tuple[Tensor, np.ndarray, np.ndarray]:
     """Squared distances of the two samples of `sot.datasets.clusters`, ten classes; the labels."""
     data = sot.datasets.clusters(n, n_classes=10, seed=seed)
     order = np.random.default_rng(seed).permutation(n)  # labels do not come sorted
@@ -88,11 +94,11 @@ def clouds(n: int, device: Device, dtype: torch.dtype, seed: int = 0) -> tuple[T
     for x, y in zip(X.T, Y.T, strict=True):
         for i in range(0, n, 2000):  # the distances in double precision, a slice at a time
             M[i : i + 2000] += (x[i : i + 2000, None] - y).square().to(dtype)
-    return M, np.asarray(data.source_labels)[order]
+    return M, np.asarray(data.source_labels)[order], np.asarray(data.target_labels)
 
 
 def fixed_charge(n: int, device: Device, dtype: torch.dtype, tol: float) -> tuple[Any, Any]:
-    M, labels = clouds(n, device, dtype)
+    M, labels, _ = clouds(n, device, dtype)
     structure = sot.Modular() + sot.Coverage(labels, weights=CHARGE, units="block")
     reg = REG * float(M.mean(dtype=torch.float64))
     return (lambda: sot.solve(M, structure=structure, reg=reg, tol=tol)), (M, structure, reg)
@@ -151,6 +157,44 @@ def row_of_batch(device: Device, count: int, n: int, tol: float) -> Row:
     return Row(task, seconds, float(results.gaps.max()), arrays, "≤ 3 s", held, notes)
 
 
+def row_of_routes(device: Device, n: int, price: float, limits: tuple[float, float]) -> Row:
+    """Routes between ten groups on each side, to 1e-6, and when 1e-4 was reached on the way."""
+    M, source, target = clouds(n, device, torch.float64)
+    charge = price * float(M.mean())
+    structure = sot.Routes(source, target, charge=charge, units="cost")
+    run = lambda: sot.solve(M, structure=structure, tol=1e-6)  # noqa: E731
+    seconds, result, peak = device.timed(run, 1 if n > 5000 else 3)
+    trace = result.trace
+    reached = (trace.value - trace.lower_bound) <= 1e-4 * np.abs(trace.value)
+    coarse = float(trace.time[reached][0]) if reached.any() else None
+    notes = {"seconds to 1e-4": coarse, "iterations": result.n_iter, "peak GB": peak / 1e9}
+    notes["value"] = float(result.value)
+    held = bool(result.converged and coarse and coarse <= limits[0] and seconds <= limits[1])
+    task = f"Routes, 10 × 10 groups, w = {price:g} mean, n = m = {n}, gap 1e-6"
+    goal = f"1e-4 in ≤ {limits[0]:g} s, 1e-6 in ≤ {limits[1]:g} s"
+    return Row(task, seconds, result.gap, peak / (M.numel() * 8), goal, held, notes)
+
+
+def row_of_routes_against_cpu(device: Device, n: int, price: float) -> Row:
+    """The same method by NumPy on two cores of the same machine."""
+    from threadpoolctl import threadpool_limits
+
+    row = row_of_routes(device, n, price, (0.2, 0.2))
+    M, source, target = clouds(n, device, torch.float64)
+    structure = sot.Routes(source, target, charge=price * float(M.mean()), units="cost")
+    array = M.cpu().numpy()
+    sot.set_num_threads(2)
+    with threadpool_limits(2):
+        begin = time.perf_counter()
+        sot.solve(array, structure=structure, tol=1e-6)
+        cores = time.perf_counter() - begin
+    assert row.seconds is not None
+    row.notes |= {"two cores": cores, "ratio": cores / row.seconds}
+    row.goal = "≤ 0.2 s, ≥ 30× two cores"
+    row.held = row.seconds <= 0.2 and cores >= 30 * row.seconds
+    return row
+
+
 def row_of_equality(device: Device, n: int) -> Row:
     """Values on the device beside those of NumPy."""
     run, (M, structure, reg) = fixed_charge(n, device, torch.float64, 1e-10)
@@ -202,6 +246,25 @@ def stages(device: Device, n: int, tol: float) -> dict[str, float]:
     return {name: device.timed(run)[0] for name, run in parts.items()}
 
 
+def stages_of_routes(device: Device, n: int) -> dict[str, float]:
+    """Seconds of the parts of an interior-point iteration, at its start."""
+    M, source, target = clouds(n, device, torch.float64)
+    weights = torch.full((n,), 1.0 / n, dtype=torch.float64, device=device.device)
+    structure = sot.Routes(source, target, charge=0.1 * float(M.mean()), units="cost")
+    problem = RouteProblem.of(structure, M, (weights, weights))
+    assert isinstance(problem, RouteProblem)
+    path = CentralPath(problem.program, first_point(problem.program, problem.C))
+    steps, known = path.steps(), RouteAnswer()
+    first_plan(problem, known)
+    next(steps)
+    parts = {
+        "factorisation": lambda: path.newton.factor(path.point),
+        "a whole iteration": lambda: next(steps),
+        "plan and proof": lambda: improve(problem, known, path, 1e-6, None),
+    }
+    return {name: device.timed(run, 2)[0] for name, run in parts.items()}
+
+
 def measure(device: Device, small: bool) -> dict[str, Any]:
     """All rows."""
     large, middle, huge, many = (600, 200, 800, 50) if small else (10_000, 1000, 20_000, 10_000)
@@ -214,9 +277,15 @@ def measure(device: Device, small: bool) -> dict[str, Any]:
         lambda: row_of_batch(device, many, 64, 1e-3),
         lambda: row_of_solve(device, huge, single, 1e-3, "≤ 30 s, ≤ 100 GB", (30.0, 62.0)),
     ]
+    for price in (0.02, 0.1, 0.5):
+        tasks.append(partial(row_of_routes_against_cpu, device, middle, price))
+        tasks.append(partial(row_of_routes, device, large, price, (6.0, 10.0)))
     rows = []
     for task in tasks:
-        row = task()
+        try:
+            row = task()
+        except (RuntimeError, ValueError) as error:  # the other rows are worth having
+            row = Row(getattr(task, "__name__", str(task)), notes={"error": str(error)})
         print(json.dumps(asdict(row), ensure_ascii=False), flush=True)
         rows.append(asdict(row))
     return {
@@ -225,6 +294,7 @@ def measure(device: Device, small: bool) -> dict[str, Any]:
         "rows": rows,
         "floors": floors(device, large),
         "stages": {f"n = {n}": stages(device, n, 1e-5) for n in (middle, large)},
+        "stages of routes": {f"n = {n}": stages_of_routes(device, n) for n in (middle, large)},
     }
 
 
@@ -238,7 +308,12 @@ def main() -> None:
         warnings.simplefilter("ignore", UserWarning)
         found = measure(Device(arguments.device), arguments.small)
     arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    print(json.dumps({k: found[k] for k in ("device", "floors", "stages")}, ensure_ascii=False))
+    print(
+        json.dumps(
+            {k: found[k] for k in ("device", "floors", "stages", "stages of routes")},
+            ensure_ascii=False,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import structot
-from benchmarks import adaptation, batch, images, report, sentences, structures, tasks
+from benchmarks import (
+    adaptation,
+    batch,
+    images,
+    report,
+    routes,
+    sentences,
+    structures,
+    tasks,
+)
 from benchmarks.draw import draw
 from benchmarks.measure import say
 from benchmarks.rows import Row, markdown
@@ -30,6 +39,7 @@ for _task in (
     structures.modular_part,
     structures.neighborhoods,
     batch.many_problems,
+    routes.routes,
     adaptation.adaptation,
     images.color_transfer,
     sentences.sentences,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 import warnings
@@ -46,6 +47,8 @@ autosummary_imported_members = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+# Torch is large, and only the docstrings of what uses it are needed here.
+autodoc_mock_imports = [] if importlib.util.find_spec("torch") else ["torch"]
 python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
 numpydoc_validation_checks = set()

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import structot
 
-__all__ = ["GalleryOrder", "pages", "public_modules", "public_names", "write"]
+__all__ = ["GalleryOrder", "is_described", "pages", "public_modules", "public_names", "write"]
 
 # What is shown together on the first page; a name that is in none of them comes last.
 _PARTS = {
@@ -63,7 +63,15 @@ def public_names(module: str = "") -> list[str]:
     """What a module offers, other than modules; the package itself by default."""
     found = importlib.import_module(f"structot.{module}".rstrip("."))
     names = getattr(found, "__all__", [])
-    return [name for name in names if not isinstance(getattr(found, name), ModuleType)]
+    return [name for name in names if not isinstance(_get(found, name), ModuleType)]
+
+
+def _get(module: ModuleType, name: str) -> object:
+    """What the name stands for; None where an optional dependency of it is not installed."""
+    try:
+        return getattr(module, name)
+    except ModuleNotFoundError:
+        return None
 
 
 def pages() -> dict[str, str]:
@@ -101,8 +109,10 @@ def _first_page(modules: list[str]) -> str:
 def _module_page(module: str) -> str:
     found = importlib.import_module(f"structot.{module}")
     names = public_names(module)
-    data = [name for name in names if not _is_documented_object(getattr(found, name))]
-    in_front = [name for name in names if getattr(structot, name, None) is getattr(found, name)]
+    values = {name: _get(found, name) for name in names}
+    data = [name for name, value in values.items() if not is_described(value)]
+    in_front = [name for name in names if name in _names_in_front() and name not in data]
+    in_front = [name for name in in_front if getattr(structot, name) is values[name]]
     own = [name for name in names if name not in (*data, *in_front)]
     lists = _summary(own) if own else ""
     if in_front:  # described once, where users import them from
@@ -114,8 +124,13 @@ def _module_page(module: str) -> str:
     return _MODULE_PAGE.format(title=title, line="=" * len(title), module=module, lists=lists)
 
 
-def _is_documented_object(value: object) -> bool:
-    return inspect.isclass(value) or inspect.isroutine(value)
+def _names_in_front() -> set[str]:
+    return set(public_names())
+
+
+def is_described(value: object) -> bool:
+    """Whether its docstring is its description: classes and functions, compiled ones too."""
+    return value is None or inspect.isclass(value) or inspect.isroutine(inspect.unwrap(value))
 
 
 def _summary(names: list[str]) -> str:

@@ -268,16 +268,55 @@ def check_totals(total_a: float, total_b: float, slack: float) -> None:
     if abs(total_a - total_b) > slack * max(total_a, total_b):
         raise ValueError(
             f"a and b must have the same total mass; got {total_a:.12g} and {total_b:.12g}. "
-            "Normalise them first, e.g. a / a.sum() and b / b.sum()."
+            "Normalise them first, e.g. a / a.sum() and b / b.sum(), or relax the marginals with "
+            "unbalanced= or mass=."
         )
 
 
-def check_forbidden(M: Array, a: Array, b: Array) -> None:
-    """No point with mass may have all of its pairs forbidden."""
+def as_relaxation(unbalanced: Any, mass: object) -> tuple[float | None, float | None]:
+    """The prices (τ_a, τ_b) of ``unbalanced``; None keeps a side as it is, and so does +inf."""
+    if unbalanced is None:
+        return None, None
+    if mass is not None:
+        raise ValueError(
+            "pass unbalanced=... or mass=..., not both: mass fixes how much is moved, unbalanced "
+            "lets a price decide."
+        )
+    pair = (unbalanced, unbalanced) if np.ndim(unbalanced) == 0 else tuple(unbalanced)
+    if len(pair) != 2:
+        raise ValueError(
+            f"unbalanced must be one price, or (source, target); got {len(pair)} values."
+        )
+    prices: list[float | None] = []
+    for name, value in zip(("source", "target"), pair, strict=True):
+        tau = math.inf if value is None else number(f"unbalanced ({name})", value)
+        if not tau > 0:
+            raise ValueError(
+                f"unbalanced ({name}) must be positive, None or inf for a marginal that must hold; "
+                f"got {value!r}. Small prices let mass go; at 0 nothing would be moved."
+            )
+        prices.append(None if tau == math.inf else tau)
+    return prices[0], prices[1]
+
+
+def as_mass(value: object, total_a: float, total_b: float) -> float:
+    """The mass to be moved: between 0 and the smaller of both totals."""
+    mass, most = nonnegative("mass", value), min(total_a, total_b)
+    if mass > most * (1.0 + SAME_TOTAL):
+        raise ValueError(
+            f"mass must be at most the total of a and of b; got {mass:.12g} with totals "
+            f"{total_a:.12g} and {total_b:.12g}. For more than that use unbalanced=."
+        )
+    return min(mass, most)
+
+
+def check_forbidden(M: Array, a: Array, b: Array, hard: tuple[bool, bool] = (True, True)) -> None:
+    """No point with mass that must move may have all of its pairs forbidden."""
     finite = np.isfinite(M)
-    for name, axis, weights in (("row", 1, a), ("column", 0, b)):
+    sides = ("row", 1, a, hard[0]), ("column", 0, b, hard[1])
+    for name, axis, weights, must in sides:
         lost = ~finite.any(axis=axis) & (weights > 0)
-        if lost.any():
+        if must and lost.any():
             where = int(np.flatnonzero(lost)[0])
             raise ValueError(
                 f"M forbids (+inf) every pair of {name} {where}, which has mass "

@@ -1,7 +1,8 @@
 """A structured transport problem: validated once, brought to its own units once, then frozen.
 
-Notation. M the ground cost (n, m), a and b the marginals with total T, F the submodular function,
-f its Lovász extension, r = a bᵀ / T the independent plan, d the metric of the entropy.
+Notation. M the ground cost (n, m), a and b the weights with totals T_a and T_b, T = √(T_a T_b), D_a
+and D_b what a plan pays for other marginals (`marginals/`), F the submodular function, f its Lovász
+extension, r = a bᵀ / T the independent plan, d the metric of the entropy.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 
 from structot import _checks
 from structot.blocks.function import Blocks
+from structot.concave import Linear
+from structot.marginals import Marginals
 from structot.structures.base import Structure
 from structot.structures.modular import Modular
 from structot.submodular.base import Layer, inner
 from structot.submodular.bound import BoundCost
 from structot.submodular.lanes import Lanes
-from structot.transport import InfeasibleError, relative_entropy, round_plan
+from structot.transport import InfeasibleError, relative_entropy
 
 Array = np.ndarray
 
@@ -44,25 +47,27 @@ class Units(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """f(P), the entropy term, and the sum of the absolute terms that both are made of."""
+    """f(P), the entropy term, the price of the marginals, and the size of what all are made of."""
 
     structured: float
     entropy: float
     magnitude: float
+    penalty: float = 0.0
 
     @property
     def value(self) -> float:
-        return self.structured + self.entropy
+        return self.structured + self.entropy + self.penalty
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """min_{P in U(a,b)} f(P) + reg Σ d_ij (P_ij log(P_ij / r_ij) - P_ij + r_ij).
+    """min_{P >= 0} f(P) + D_a(P1) + D_b(Pᵀ1) + reg Σ d_ij (P_ij log(P_ij / r_ij) - P_ij + r_ij).
 
-    Made by `Problem.of`, which checks everything a user may pass. Solvers work on `normalized()`,
-    the same problem in units in which costs and masses are near 1: no constant in a solver meets
-    the user's units, and factors of two in the input change no bit of the plan. ``M`` stays as it
-    was given; everything else is in units of ``units``.
+    With hard marginals D_a and D_b say that P is in U(a, b). Made by `Problem.of`, which checks
+    everything a user may pass. Solvers work on `normalized()`, the same problem in units in which
+    costs and masses are near 1: no constant in a solver meets the user's units, and factors of two
+    in the input change no bit of the plan. ``M`` stays as it was given; everything else is in units
+    of ``units``.
 
     Examples
     --------
@@ -72,8 +77,7 @@ class Problem:
     """
 
     M: Array
-    a: Array
-    b: Array
+    marginals: Marginals
     structure: Structure
     function: BoundCost
     reg: float
@@ -89,14 +93,25 @@ class Problem:
         *,
         structure: Structure | None = None,
         reg: float = 0.0,
+        unbalanced: object = None,
+        unbalanced_type: str = "KL",
+        mass: float | None = None,
     ) -> Problem:
         """Check the input and bind the structure to the cost."""
         cost = _checks.as_cost(M)
         n, m = cost.shape
         weights_a = _checks.as_weights("a", a, n)
         weights_b = _checks.as_weights("b", b, m)
-        weights_a, weights_b = _checks.balance(weights_a, weights_b, _checks.coarsest_type(a, b))
-        _checks.check_forbidden(cost, weights_a, weights_b)
+        prices = _checks.as_relaxation(unbalanced, mass)
+        kind = _checks.one_of("unbalanced_type", unbalanced_type, ("KL", "TV"))
+        if mass is not None:
+            mass = _checks.as_mass(mass, float(weights_a.sum()), float(weights_b.sum()))
+        elif prices == (None, None):
+            precision = _checks.coarsest_type(a, b)
+            weights_a, weights_b = _checks.balance(weights_a, weights_b, precision)
+        marginals = Marginals.of(weights_a, weights_b, prices, kind, mass)
+        hard = marginals.rows.hard, marginals.columns.hard
+        _checks.check_forbidden(cost, weights_a, weights_b, hard)
         structure = Modular() if structure is None else structure
         if not isinstance(structure, Structure):
             raise ValueError(
@@ -104,10 +119,10 @@ class Problem:
             )
         function = structure.bind(cost, weights_a, weights_b)
         if function.allowed is not None:
-            _check_feasible(weights_a, weights_b, function.allowed)
+            _check_feasible(marginals, function.allowed)
         reg = _checks.nonnegative("reg", reg)
         dtype = _checks.float_type(M, a, b)
-        return cls(cost, weights_a, weights_b, structure, function, reg, dtype)
+        return cls(cost, marginals, structure, function, reg, dtype)
 
     def normalized(self) -> Problem:
         """The same problem in units in which the total mass and a typical cost lie in [1, 2)."""
@@ -126,8 +141,7 @@ class Problem:
             )
         return replace(
             self,
-            a=self.a / mass,
-            b=self.b / mass,
+            marginals=self.marginals.in_units(cost, mass),
             function=self.function.in_units(cost, mass),
             reg=self.reg / cost,
             units=Units(self.units.cost * cost, self.units.mass * mass),
@@ -137,10 +151,19 @@ class Problem:
     def shape(self) -> tuple[int, int]:
         return self.function.shape
 
+    @property
+    def a(self) -> Array:
+        return self.marginals.a
+
+    @property
+    def b(self) -> Array:
+        return self.marginals.b
+
     @cached_property
     def total(self) -> float:
-        """T, the mass to be moved."""
-        return float(self.a.sum())
+        """T, the mass of the points: the geometric mean where the totals of both sides differ."""
+        T = float(self.a.sum())
+        return T if self.marginals.hard else _geometric_mean(T, float(self.b.sum()))
 
     @property
     def ground_cost(self) -> Array:
@@ -179,6 +202,15 @@ class Problem:
         only = len(self.layers) == 1 and self.layers[0].kind == "blocks"
         return cast(Blocks, self.layers[0]) if only else None
 
+    def with_blocks(self) -> Problem:
+        """The same with a layer of blocks: one of no cost beside an F that is linear."""
+        if self.layers:
+            return self
+        edges = np.ones(self.shape) if self.linear is None else np.isfinite(self.linear)
+        weights, one = np.where(edges, 1.0, np.inf), np.ones(1)
+        layer = Blocks.of_labels(weights, np.zeros(self.shape, int), Linear(), 0.0 * one, one)
+        return replace(self, function=replace(self.function, layers=(layer,)))
+
     @property
     def lanes(self) -> Lanes | None:
         """The price of the routes between groups, if F has one."""
@@ -197,26 +229,52 @@ class Problem:
     def evaluate(self, P: Array) -> Objective:
         """The objective at a plan, term by term."""
         f = self.function.extension(P)
-        size = f if self.monotone else self.function.magnitude(P)
+        penalty, price_size = self.marginals.penalty(P)
+        size = (f if self.monotone else self.function.magnitude(P)) + price_size
         if self.reg == 0:
-            return Objective(f, 0.0, size)
-        entropy, error = relative_entropy(P, self.a, self.b, self.metric, self.function.allowed)
-        return Objective(f, self.reg * entropy, size + self.reg * (entropy + error))
+            return Objective(f, 0.0, size, penalty)
+        entropy, error = self._entropy(P)
+        return Objective(f, self.reg * entropy, size + self.reg * (entropy + error), penalty)
 
     def objective(self, P: Array) -> float:
-        """f(P), plus the entropy term when reg > 0."""
-        return self.function.extension(P) + self.entropy_term(P)
+        """f(P), the price of the marginals, and the entropy term when reg > 0."""
+        return self.function.extension(P) + self.entropy_term(P) + self.marginals.penalty(P)[0]
 
     def entropy_term(self, P: Array) -> float:
         """reg Σ d (P log(P/r) - P + r) over the allowed pairs."""
-        if self.reg == 0:
-            return 0.0
-        total, _ = relative_entropy(P, self.a, self.b, self.metric, self.function.allowed)
-        return self.reg * total
+        return 0.0 if self.reg == 0 else self.reg * self._entropy(P)[0]
+
+    def _entropy(self, P: Array) -> tuple[float, float]:
+        return relative_entropy(
+            P, self.a, self.b, self.metric, self.function.allowed, total=self.total
+        )
+
+    def feasible(
+        self,
+        P: Array,
+        potentials: tuple[Array, Array] | None = None,
+        overwrite: bool = False,
+    ) -> Array:
+        """A plan near P with finite price: rounded into U(a, b), or as `Marginals.feasible`."""
+        return self.marginals.feasible(P, potentials, self.function.allowed, overwrite)
+
+    def released(self, p: Array, q: Array) -> tuple[Array, Array]:
+        """Potentials to begin with: of the best shift, and best where a point has no pair."""
+        pairs, marginals = self.function.allowed, self.marginals
+        if pairs is not None:
+            p, q = marginals.released(p, q, pairs.any(axis=1), pairs.any(axis=0))
+        return marginals.clip(*marginals.shifted(p, q))
 
     def linear_value(self, P: Array) -> float:
         """<P, M>."""
         return inner(P, self.M) / self.units.cost
+
+
+def _geometric_mean(x: float, y: float) -> float:
+    """√(x y), to the same bits in all units that are powers of two."""
+    (p, i), (q, j) = math.frexp(x), math.frexp(y)
+    odd = (i + j) % 2
+    return math.ldexp(math.sqrt(math.ldexp(p * q, odd)), (i + j - odd) // 2)
 
 
 def _power_of_two(x: float) -> float:
@@ -226,9 +284,9 @@ def _power_of_two(x: float) -> float:
     return 2.0 ** min(max(math.frexp(x)[1] - 1, -_LARGEST), _LARGEST)
 
 
-def _check_feasible(a: Array, b: Array, allowed: Array) -> None:
+def _check_feasible(marginals: Marginals, allowed: Array) -> None:
     try:
-        round_plan(np.zeros(allowed.shape), a, b, allowed=allowed)
+        marginals.feasible(np.zeros(allowed.shape), None, allowed)
     except InfeasibleError:
         raise InfeasibleError(
             "no plan with the marginals a and b avoids the forbidden pairs (M = +inf). "

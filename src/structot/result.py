@@ -85,9 +85,10 @@ class Result:
     Attributes
     ----------
     plan
-        P, shape (n, m), in U(a, b) to rounding.
+        P, shape (n, m), in U(a, b) to rounding, or with the relaxed marginals asked for.
     value
-        The objective at the plan: f(P), plus the entropy term when reg > 0.
+        The objective at the plan: f(P), plus the entropy term when reg > 0, plus the price of the
+        marginals when they are relaxed.
     value_structured, value_linear
         f(P) and <P, M>.
     lower_bound
@@ -95,6 +96,7 @@ class Result:
     potentials
         (u, v). For reg = 0: u ⊕ v <= worst_cost, and the bound is a·u + b·v, for reg > 0 the dual
         function a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1), less rounding in both cases.
+        With relaxed marginals the dual terms of `structot.marginals` stand for a·u + b·v.
     worst_cost
         K in B(F), +inf on forbidden pairs: what the adversary plays. With `Routes` the ground cost
         and tariffs on lanes; for a `ConvexCost` the linear function of plans below f that proves
@@ -106,9 +108,10 @@ class Result:
     atol
         The absolute error of the value that counts as nothing: its rounding error (at most a tenth
         of what ``tol`` allows, unless the value is no more than that error), or what was asked for.
-    structure, weights, reg
+    structure, weights, reg, unbalanced, unbalanced_type, mass
         The problem: the structure (None for plain transport, and in a loaded result), a and b as
-        they were solved, the weight of the entropy.
+        they were solved, the weight of the entropy, how the marginals are relaxed: the prices of
+        both sides (None for one that must hold) or the mass to be moved (None for all).
     status, converged, method, n_iter, time, trace
         How the solve went.
 
@@ -141,6 +144,9 @@ class Result:
     n_iter: int
     time: float
     trace: Trace = field(repr=False)
+    unbalanced: tuple[float | None, float | None] | None = None
+    unbalanced_type: str = "KL"
+    mass: float | None = None
 
     @property
     def converged(self) -> bool:
@@ -165,12 +171,27 @@ class Result:
         True
         """
         structure = self.structure if structure is None else structure
-        return verify(self.ground_cost, *self.weights, structure, self, reg=self.reg)
+        return verify(
+            *(self.ground_cost, *self.weights, structure, self),
+            reg=self.reg,
+            unbalanced=self.unbalanced,
+            unbalanced_type=self.unbalanced_type,
+            mass=self.mass,
+        )
 
     @property
     def marginals(self) -> tuple[Array, Array]:
         """P1 and Pᵀ1: what each point sent and received."""
         return self.plan.sum(axis=1), self.plan.sum(axis=0)
+
+    @property
+    def left(self) -> tuple[Array, Array]:
+        """a - P1 and b - Pᵀ1: what each point kept or did not get; negative where mass was made.
+
+        Rounding errors apart 0 where the marginals are not relaxed.
+        """
+        (a, b), (sent, received) = self.weights, self.marginals
+        return a - sent, b - received
 
     def barycentric_map(self, Y: object) -> Array:
         """Σ_j P_ij Y_j / Σ_j P_ij: where each source point goes on average, shape (n, features).
@@ -228,7 +249,8 @@ class Result:
         groups = self._groups()
         if groups is None or not all(side.is_disjoint for side in groups):
             return float("nan")
-        return float(self.block_mass().mass.max(axis=1).sum() / self.plan.sum())
+        moved, together = float(self.plan.sum()), self.block_mass().mass.max(axis=1).sum()
+        return float(together) / moved if moved > 0 else float("nan")
 
     @property
     def routes(self) -> Array:
@@ -264,7 +286,8 @@ class Result:
                 b=self.weights[1],
                 numbers=np.array([getattr(self, name) for name in _NUMBERS]),
                 n_iter=self.n_iter,
-                text=np.array([self.status.name, self.method]),
+                text=np.array([self.status.name, self.method, self.unbalanced_type]),
+                relaxed=np.array(_numbers_of((*(self.unbalanced or (None, None)), self.mass))),
                 **{f"trace_{name}": getattr(self.trace, name) for name in _TRACE},
             )
 
@@ -282,10 +305,11 @@ class Result:
                     f"{path} is no saved Result (no {', '.join(sorted(missing))}); "
                     "pass a file written by Result.save."
                 )
-            if file["numbers"].size != len(_NUMBERS):
+            if file["numbers"].size != len(_NUMBERS) or "relaxed" not in file.files:
                 raise ValueError(f"{path} was saved by another version of structot; solve again.")
             numbers = dict(zip(_NUMBERS, file["numbers"].tolist(), strict=True))
-            status, method = file["text"].tolist()
+            status, method, kind = file["text"].tolist()
+            *prices, mass = (None if np.isnan(x) else x for x in file["relaxed"].tolist())
             return cls(
                 plan=file["plan"],
                 worst_cost=file["worst_cost"],
@@ -297,6 +321,9 @@ class Result:
                 method=method,
                 n_iter=int(file["n_iter"]),
                 trace=Trace(**{name: file[f"trace_{name}"] for name in _TRACE}),
+                unbalanced=None if prices == [None, None] else (prices[0], prices[1]),
+                unbalanced_type=kind,
+                mass=mass,
                 **numbers,
             )
 
@@ -307,10 +334,24 @@ class Result:
             f"  value        {self.value:.8g}\n"
             f"  lower bound  {self.lower_bound:.8g}\n"
             f"  gap          {self.gap:.1e}\n"
+            f"{self._show_mass()}"
             f"{self._show_groups()}"
             f"  status       {self.status}\n"
             f"  effort       {self.n_iter} iterations, {self.time:.3g} s"
         )
+
+    def _show_mass(self) -> str:
+        """How much was moved, where that is not all, and what was left on either side."""
+        if self.unbalanced is None and self.mass is None:
+            return ""
+        moved = float(self.plan.sum())
+        lines = [f"  mass moved   {moved:.6g}"]
+        for name, weights, rest in zip(("source", "target"), self.weights, self.left, strict=True):
+            total, kept = float(weights.sum()), float(np.maximum(rest, 0.0).sum())
+            made = kept - float(rest.sum())
+            extra = f", {made:.3g} made" if made > 1e-9 * total else ""
+            lines.append(f"  {name}       {kept:.3g} of {total:.6g} left{extra}")
+        return "\n".join(lines) + "\n"
 
     def _show_groups(self) -> str:
         """How the plan looks, in two lines, where there are groups to look at."""
@@ -332,6 +373,11 @@ class BlockMass(NamedTuple):
     mass: Array
     source: tuple
     target: tuple
+
+
+def _numbers_of(values: tuple[float | None, ...]) -> list[float]:
+    """NaN for None."""
+    return [float("nan") if x is None else x for x in values]
 
 
 def _with_suffix(path: str | os.PathLike) -> Path:

@@ -114,7 +114,7 @@ def test_the_derivative_of_f_at_a_plan(name: str) -> None:
     P[:3, :2] = 0.5  # a tie
     direction = rng.normal(size=M.shape) * (M > 0)
     ends = [structure.bind(M + step * direction, a, b).extension(P) for step in (1e-6, -1e-6)]
-    found = float(np.sum(derivatives(structure, M, a, b, P).M * direction))
+    found = float(np.sum(derivatives(structure, M, a, b, P, M).M * direction))
     assert found == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8)
 
 

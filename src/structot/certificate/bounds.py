@@ -2,7 +2,8 @@
 
 Notation. K in B(F) is a cost the adversary may play, (u, v) potentials with u ⊕ v <= K. Then
 a·u + b·v <= min_P <P, K> <= min_P f(P). With entropy of weight reg in the metric d the bound is
-a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1), for any u, v.
+a·u + b·v - reg Σ d r (exp((u ⊕ v - K)/(reg d)) - 1), for any u, v. For relaxed marginals the dual
+terms D_a°(u) + D_b°(v) of `marginals/` stand for a·u + b·v: D°(u) <= D(x) + x·u for every x.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ import numpy as np
 
 from structot._typing import Array
 from structot.certificate.rule import safe_sum
+from structot.marginals import relaxed_emd
 from structot.problem import Problem
 from structot.submodular.base import inner
-from structot.transport import c_transform, emd, residuals, round_plan
+from structot.transport import emd
+
+# exp of minus this is nothing beside 1 in doubles.
+_LOW = 50.0
 
 
 def transport_bound(problem: Problem, u: Array, v: Array, made_of: float = 0.0) -> float:
-    """a·u + b·v, safe: what potentials with u ⊕ v in P(F) prove; ``made_of`` as below.
+    """D_a°(u) + D_b°(v), a·u + b·v for hard marginals, safe; ``made_of`` as below.
+
+    What potentials with u ⊕ v in P(F) prove.
 
     Examples
     --------
@@ -29,12 +36,19 @@ def transport_bound(problem: Problem, u: Array, v: Array, made_of: float = 0.0) 
     >>> 1.0 - 1e-12 < transport_bound(problem, np.ones(2), np.zeros(2)) <= 1.0
     True
     """
-    terms = np.concatenate([problem.a * u, problem.b * v])
-    return safe_sum(terms, problem.M.size, float(np.abs(terms).sum()) + made_of)
+    terms, size = dual_terms(problem, u, v)
+    return safe_sum(terms, problem.M.size, size + made_of)
+
+
+def dual_terms(problem: Problem, u: Array, v: Array) -> tuple[Array, float]:
+    """The terms of D_a°(u) + D_b°(v), and the size of what they are made of."""
+    terms = problem.marginals.dual(u, v)
+    size = float(np.abs(terms).sum())
+    return terms, size if problem.marginals.hard else size + potential_size(problem, u, v)
 
 
 def potential_size(problem: Problem, p: Array, q: Array) -> float:
-    """a·|p| + b·|q| = <P, |p| ⊕ |q|> for every plan P.
+    """a·|p| + b·|q| = <P, |p| ⊕ |q|> for every plan P; for relaxed marginals about that.
 
     Examples
     --------
@@ -44,7 +58,7 @@ def potential_size(problem: Problem, p: Array, q: Array) -> float:
     >>> potential_size(problem, np.array([1.0, -1.0]), np.zeros(2))
     1.0
     """
-    return float(problem.a @ np.abs(p) + problem.b @ np.abs(q))
+    return problem.marginals.size(p, q)
 
 
 def infeasibility(problem: Problem, P: Array, u: Array, v: Array) -> float:
@@ -62,7 +76,7 @@ def infeasibility(problem: Problem, P: Array, u: Array, v: Array) -> float:
     >>> infeasibility(problem, np.full((2, 2), 0.25), np.ones(2), np.ones(2))
     0.0
     """
-    rows, columns = residuals(P, problem.a, problem.b)
+    rows, columns = problem.marginals.missed(P)
     return 2.0 * float(np.abs(rows) @ np.abs(u) + np.abs(columns) @ np.abs(v))
 
 
@@ -133,7 +147,7 @@ def dual_from_cost(
     1.0
     """
     start = np.zeros(problem.shape[0]) if u is None else u
-    u, v = c_transform(K, start)
+    u, v = problem.marginals.fitted(K, start)
     bound = transport_bound(problem, u, v, made_of)
     if bound < 0.0 and K.min() >= 0.0:
         return Dual(np.zeros_like(u), np.zeros_like(v), K, 0.0)
@@ -156,7 +170,19 @@ def dual_from_potentials(problem: Problem, p: Array, q: Array) -> Dual:
 
 
 def dual_from_tariffs(problem: Problem, alpha: Array, beta: Array, u: Array) -> Dual:
-    """The bound of tariffs on lanes, made smaller where a route is paid more than its price."""
+    """The bound of tariffs on lanes, made smaller where a route is paid more than its price.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> from structot.structures import Routes
+    >>> M = np.array([[1.0, 3.0], [3.0, 1.0]])
+    >>> problem = Problem.of(M, structure=Routes([0, 1], [0, 1]))
+    >>> free = np.zeros((2, 2))  # no tariffs: the bound of plain transport
+    >>> round(dual_from_tariffs(problem, free, free, np.zeros(2)).bound, 9)
+    1.0
+    """
     lanes, linear = problem.lanes, problem.linear
     assert lanes is not None
     assert linear is not None
@@ -177,10 +203,12 @@ def dual_by_exact_transport(problem: Problem, K: Array, made_of: float = 0.0) ->
     1.0
     """
     try:
-        u, v = emd(K, problem.a, problem.b).potentials
+        u, v = relaxed_emd(K, problem.marginals).potentials
     except RuntimeError:  # the network simplex gave up
         return dual_from_cost(problem, K, None, made_of)
-    return Dual(u, v, K, transport_bound(problem, u, v, made_of))
+    if problem.marginals.hard:
+        return Dual(u, v, K, transport_bound(problem, u, v, made_of))
+    return dual_from_cost(problem, K, u, made_of)
 
 
 def first_answer(problem: Problem) -> tuple[Array, Dual]:
@@ -198,13 +226,16 @@ def first_answer(problem: Problem) -> tuple[Array, Dual]:
     >>> dual.bound <= 2.0
     True
     """
-    allowed = problem.function.allowed
-    P = round_plan(problem.independent, problem.a, problem.b, allowed=allowed)
+    P = problem.feasible(problem.independent)
     K = problem.function.greedy(P)
     if problem.function.is_convex:
         offset = (problem.function.extension(P) - inner(P, K)) / problem.total
         K = K + offset
-    return P, _as_entropic(problem, dual_from_cost(problem, K))
+    dual = dual_from_cost(problem, K)
+    if problem.marginals.mass == 0.0:
+        # Nothing is moved, and every potential proves 0: low ones make the exponentials vanish.
+        dual = dual._replace(u=dual.u - _LOW * problem.reg * float(np.max(problem.metric)))
+    return P, _as_entropic(problem, dual)
 
 
 def zero_dual(problem: Problem) -> Dual | None:
@@ -234,8 +265,10 @@ def entropic_bound(problem: Problem, u: Array, v: Array, K: Array) -> float:
     True
     """
     loss, size = entropic_loss(problem, u, v, K)
-    terms = np.concatenate([problem.a * u, problem.b * v, -problem.reg * loss])
-    return safe_sum(terms, problem.M.size, float(np.abs(terms).sum()) + size)
+    terms, made_of = dual_terms(problem, u, v)
+    losses = problem.reg * loss
+    size += made_of + float(np.abs(losses).sum())
+    return safe_sum(np.concatenate([terms, -losses]), problem.M.size, size)
 
 
 def entropic_loss(problem: Problem, u: Array, v: Array, K: Array) -> tuple[Array, float]:

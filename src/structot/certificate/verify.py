@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structot._typing import Array
-from structot.certificate.bounds import entropic_loss, infeasibility, potential_size
+from structot.certificate.bounds import dual_terms, entropic_loss, infeasibility, potential_size
 from structot.certificate.rule import EPS, ROUNDING, bound_rounding, relative_gap
+from structot.marginals import KL, TV
 from structot.problem import Problem
 from structot.structures.base import Structure
 from structot.submodular.base import inner
 from structot.submodular.lanes import Lanes
-from structot.transport import emd, marginal_error, residuals, round_plan
+from structot.transport import emd, round_plan
 
 if TYPE_CHECKING:
     from structot.result import Result
@@ -76,8 +77,13 @@ def verify(
     result: Result,
     *,
     reg: float = 0.0,
+    unbalanced: object = None,
+    unbalanced_type: str = "KL",
+    mass: float | None = None,
 ) -> Verification:
     """Check a result from scratch: P in U(a,b), value = objective(P), K in B(F), u ⊕ v <= K, bound.
+
+    Where marginals are relaxed, what is left of P in U(a,b) is checked, and their price.
 
     Nothing of the solver is used: the structure is bound anew, the sums are made by another path
     (correctly rounded, the entropy in extended precision), and membership of the worst cost in
@@ -95,9 +101,11 @@ def verify(
     >>> verify(M, None, None, None, sot.solve(M)).holds()
     True
     """
-    problem = Problem.of(M, a, b, structure=structure, reg=reg)
+    relaxed = {"unbalanced": unbalanced, "unbalanced_type": unbalanced_type, "mass": mass}
+    problem = Problem.of(M, a, b, structure=structure, reg=reg, **relaxed)  # type: ignore[arg-type]
     P = np.asarray(result.plan, float)
     u, v = (np.asarray(x, float) for x in result.potentials)
+    u, v = problem.marginals.clip(u, v)  # rounding to float32 may leave the domain
     K = np.asarray(result.worst_cost, float)
     precision = float(np.finfo(np.asarray(result.plan).dtype).eps)
     value, rounding = _value_again(problem, P)
@@ -138,8 +146,9 @@ def _marginals(problem: Problem, P: Array) -> float:
 
     Of a point up to a rounding error of the total, which every plan has somewhere.
     """
-    worst = marginal_error(P, problem.a, problem.b)
-    for rest, mass in zip(residuals(P, problem.a, problem.b), (problem.a, problem.b), strict=True):
+    rests = problem.marginals.missed(P)
+    worst = sum(float(np.abs(rest).sum()) for rest in rests) / problem.total
+    for rest, mass in zip(rests, (problem.a, problem.b), strict=True):
         lost = np.maximum(np.abs(rest) - 4.0 * EPS * problem.total, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(lost > 0.0, lost / mass, 0.0)
@@ -155,35 +164,59 @@ def _value_again(problem: Problem, P: Array) -> tuple[float, float]:
     else:
         value = math.fsum((P[used] * problem.function.greedy(P)[used]).tolist())
         size = problem.function.magnitude(P)
+    price, price_size = _price_again(problem, P)
+    value, size = value + price, size + price_size
     if problem.reg == 0:
         return value, ROUNDING * size
     inside = problem.independent > 0
     if problem.function.allowed is not None:
         inside &= problem.function.allowed
     d = np.broadcast_to(problem.metric, P.shape)[inside]
-    r = np.multiply.outer(problem.a.astype(np.longdouble), problem.b) / problem.a.sum()
+    r = np.multiply.outer(problem.a.astype(np.longdouble), problem.b) / problem.total
     r, x = r[inside], P[inside]
-    t = (x - r) / r
-    near = np.abs(t) < 0.5
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.where(near, np.log1p(t), np.log(np.where(x > 0, x, 1.0) / r))
-    terms = d * (x * log - (x - r))
-    # In extended precision the last digits of log1p are lost only where the term is t²/2 to them.
-    terms = np.where(np.abs(t) < 1e-6, d * r * t * t * (0.5 - t / 6), terms)
-    terms[x <= 0] = (d * r)[x <= 0]
-    entropy = math.fsum(terms.astype(float).tolist())
+    entropy = math.fsum((d * _divergence(x, r)).astype(float).tolist())
     change = float(np.sum(d * np.abs(x - r)))
     return value + problem.reg * entropy, ROUNDING * (size + problem.reg * (entropy + change))
 
 
+def _divergence(x: Array, r: Array) -> Array:
+    """x log(x / r) - x + r for r > 0 in extended precision, entry by entry."""
+    t = (x - r) / r
+    near = np.abs(t) < 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.where(near, np.log1p(t), np.log(np.where(x > 0, x, 1.0) / r))
+    terms = x * log - (x - r)
+    # In extended precision the last digits of log1p are lost only where the term is t²/2 to them.
+    terms = np.where(np.abs(t) < 1e-6, r * t * t * (0.5 - t / 6), terms)
+    terms[x <= 0] = r[x <= 0]
+    return terms
+
+
+def _price_again(problem: Problem, P: Array) -> tuple[float, float]:
+    """What the marginals cost, by their definition, and the size of what that is made of."""
+    price = size = 0.0
+    for side, lines in zip(problem.marginals.sides, (P, P.T), strict=True):
+        x, a = np.array([math.fsum(line) for line in lines.tolist()]), side.weights
+        if isinstance(side, TV):
+            price += side.tau * math.fsum(np.abs(x - a).tolist())
+        elif isinstance(side, KL):
+            some = a > 0
+            terms = _divergence(x[some].astype(np.longdouble), a[some].astype(np.longdouble))
+            price += side.tau * math.fsum(terms.astype(float).tolist())
+            price += math.inf if (x[~some] > 0).any() else 0.0
+        size += side.penalty(x)[1]
+    return price, size
+
+
 def _bound_again(problem: Problem, u: Array, v: Array, K: Array) -> tuple[float, float]:
     """The bound of potentials and worst cost by correctly rounded sums, and its rounding error."""
-    terms = np.concatenate([problem.a * u, problem.b * v])
-    size = float(np.abs(terms).sum())
+    terms, size = dual_terms(problem, u, v)
     if problem.reg > 0:
         loss, made_of = entropic_loss(problem, u, v, K)
         terms = np.concatenate([terms, -problem.reg * loss])
-        size = float(np.abs(terms).sum()) + made_of
+        size += float(np.abs(problem.reg * loss).sum()) + made_of
+    if not np.isfinite(size):
+        return -math.inf, 0.0
     return math.fsum(terms.tolist()), 2.0 * bound_rounding(problem.M.size) * size
 
 
@@ -205,7 +238,7 @@ def _outside(
     excess = max(F.excess(K), 0.0)
     # Beside a vertex: a K near 0 is none the less as exact as F itself.
     size = max(float(np.abs(x[finite]).sum()) for x in (K, F.greedy(P)))
-    largest = min(float(problem.a.max()), float(problem.b.max()))
+    largest = min(side.largest(value) for side in problem.marginals.sides)
     limit = bound_rounding(K.size) * (inner(P, np.abs(K)) + potential_size(problem, u, v)) + kept
     harm = excess * largest - limit
     if harm > 1e-12 * value:

@@ -96,6 +96,17 @@ def accuracy_table(
     return table(["method", *columns, *(["published"] if published is not None else [])], rows)
 
 
+def captions(name: str) -> dict[str, str]:
+    """What the two figures of an experiment show."""
+    return {
+        f"{name}_plans": "Plans between labelled source digits (rows, by class) and target digits "
+        "(columns, by their true class, which no method has seen). What lies in the diagonal "
+        "blocks is right.",
+        f"{name}_transported": "Source digits, and where the plan of each method sends them on "
+        "average.",
+    }
+
+
 def difference_table(
     data: dict[str, Any], settings: list[Setting], columns: list[str], pools: dict[str, list]
 ) -> str:

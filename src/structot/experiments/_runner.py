@@ -6,7 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,8 @@ class Report:
         Tables and a plain verdict; becomes ``report.md``.
     figures
         File stem -> function that draws the figure from the records.
+    captions
+        File stem -> what the figure shows, and what to look at.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class Report:
     results: dict[str, Any]
     markdown: str
     figures: Mapping[str, Callable[[], Figure]]
+    captions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,8 @@ class Experiment:
         The tasks known so far; asked again, with their records, until nothing new appears.
     report
         Numbers, words and pictures of finished tasks.
+    look
+        What a reader should see in it, one sentence.
 
     Examples
     --------
@@ -128,6 +133,7 @@ class Experiment:
     title: str
     tasks: Callable[[Settings, Records], list[Task]]
     report: Callable[[Settings, Records], Report]
+    look: str = ""
 
 
 def run(
@@ -195,7 +201,7 @@ def run(
         _write(folder, report)
         made: dict[str, Any] = {"settings": _settings(settings), "first_tasks": first}
         made |= {"seconds": sum(seconds.values()), "seconds_by_task": seconds}
-        made["figures"] = list(report.figures)
+        made["figures"] = {stem: report.captions.get(stem, "") for stem in report.figures}
         write_text(folder / "run.json", json_text(made))
     return report
 

@@ -104,7 +104,11 @@ def report(settings: Settings, done: Records) -> Report:
         "runtime": lambda: draw_times(results),
         "convergence": lambda: draw_convergence(done, plan),
     }
-    return Report(results, text, figures)
+    captions = {
+        "runtime": "Median seconds to the certified gap, against the number of points.",
+        "convergence": "Certified gap against time on one problem.",
+    }
+    return Report(results, text, figures, captions)
 
 
 def _median(done: Records, method: str, n: int, plan: _Plan) -> float | None:

@@ -19,7 +19,7 @@ let plan = null; // of the stop shown: {rows, cols}, lists of [partner, share of
 
 const path = () => data.paths[state.structure];
 const stop = () => path().stops[state.stop];
-const tallest = () => Math.max(300, 0.6 * window.innerHeight); // the figures shall be in sight
+const tallest = () => Math.max(300, Math.min(560, 0.6 * window.innerHeight)); // figures in sight
 
 function color(group) {
   if (group < 0) return ALONE;

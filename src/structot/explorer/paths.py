@@ -80,14 +80,6 @@ KINDS = {
         _discounts,
         _groups,
     ),
-    "charge": Kind(
-        "fixed charge",
-        "The plain cost plus a price for every pair of groups in use, by its largest entry.",
-        "price of a block",
-        ("plain transport", "few routes"),
-        _charges,
-        _fixed_charge,
-    ),
     "routes": Kind(
         "routes",
         "The plain cost plus a price for every route between two groups, by the share of a "
@@ -97,19 +89,29 @@ KINDS = {
         _route_charges,
         _routes,
     ),
+    "charge": Kind(
+        "fixed charge",
+        "The plain cost plus a price for every pair of groups in use, by its largest entry.",
+        "price of a block",
+        ("plain transport", "few routes"),
+        _charges,
+        _fixed_charge,
+    ),
 }
 
 
 def available(rows: Any, cols: Any) -> list[str]:
-    """The kinds that this installation has and that these groups allow.
+    """The kinds that these groups allow: a route needs groups on both sides.
 
     Examples
     --------
     >>> available([0, 0, 1], None)
     ['groups', 'charge']
+    >>> available([0, 0, 1], [0, 1])
+    ['groups', 'routes', 'charge']
     """
-    routes = hasattr(sot, "Routes") and rows is not None and cols is not None
-    return [name for name in KINDS if name != "routes" or routes]
+    both = rows is not None and cols is not None
+    return [name for name in KINDS if name != "routes" or both]
 
 
 def solve_kind(

@@ -97,7 +97,8 @@ class _Program:
         self.problem = problem
         self._edges = problem.function._allowed()
         row, col = np.nonzero(self._edges)
-        self._live = (problem.a[row] > 0) & (problem.b[col] > 0)
+        active = problem.marginals.active
+        self._live = active[0][row] & active[1][col]
         self.row, self.col = row[self._live], col[self._live]
         linear = np.zeros(problem.shape) if problem.linear is None else problem.linear
         self.C = linear[self._edges]
@@ -157,10 +158,12 @@ class _Program:
         unit = value if value > 0 else 1.0
         scale = self._scale(rows, C, unit, way.limited)
         ends = np.concatenate([self.row, n + self.col])
-        weights = np.concatenate([problem.a, problem.b])
+        given = np.concatenate([problem.a, problem.b])
+        weights = np.where(given > 0, given, given.mean())
         # The equation of the heaviest target follows from the others; rounding must not differ.
-        ignored = n + int(np.argmax(problem.b))
-        used = np.flatnonzero((weights > 0) & (np.arange(n + m) != ignored))
+        ignored = n + int(np.argmax(problem.b)) if problem.marginals.hard else -1
+        active = np.concatenate(problem.marginals.active)
+        used = np.flatnonzero(active & (np.arange(n + m) != ignored))
         number = np.full(n + m, -1)
         number[used] = np.arange(used.size)
         kept = ends != ignored
@@ -169,15 +172,22 @@ class _Program:
         sums = coo_array((entries, places), shape=(used.size, edges + self.parts))
         levels = coo_array((-np.ones(cuts), (np.arange(cuts), self.part)), shape=(cuts, self.parts))
         above = hstack([rows.multiply(scale / unit), levels], format="csr")
+        slacks, prices = self._slacks(used, weights)
+        equations, right = hstack([sums, slacks], format="csr"), given[used] / weights[used]
+        if problem.marginals.levels:
+            mass = float(problem.marginals.mass or 1.0)
+            total = np.concatenate([scale / mass, np.zeros(self.parts + prices.size)])
+            equations = vstack([equations, csr_array(total[None])], format="csr")
+            right = np.append(right, float(problem.marginals.mass > 0))  # type: ignore[operator]
         left = time_left()
         answer = call_foreign(
             linprog,
-            np.concatenate([C * scale / unit, np.ones(self.parts)]),
-            A_ub=above,
+            np.concatenate([C * scale / unit, np.ones(self.parts), prices / unit]),
+            A_ub=hstack([above, csr_array((cuts, prices.size))], format="csr"),
             b_ub=np.zeros(cuts),
-            A_eq=sums.tocsr(),
-            b_eq=np.ones(used.size),
-            bounds=[(0, None)] * edges + [(None, None)] * self.parts,
+            A_eq=equations,
+            b_eq=right,
+            bounds=[(0, None)] * edges + [(None, None)] * self.parts + [(0, None)] * prices.size,
             method=way.algorithm,
             options={**_OPTIONS, **({"time_limit": left} if np.isfinite(left) else {})},
         )
@@ -187,16 +197,34 @@ class _Program:
         plan = np.zeros(problem.shape)
         plan[self.row, self.col] = np.maximum(answer.x[:edges], 0.0) * scale
         potentials = np.zeros(n + m)
-        potentials[used] = answer.eqlin.marginals * unit / weights[used]
+        potentials[used] = answer.eqlin.marginals[: used.size] * unit / weights[used]
+        if problem.marginals.levels:
+            potentials[:n] += answer.eqlin.marginals[-1] * unit / mass
         share = np.maximum(-answer.ineqlin.marginals, 0.0)
         K = self._worst_cost(share)
         self._forget(share)
-        u = np.where(problem.a > 0, potentials[:n], -np.inf)
+        u = np.where(problem.marginals.active[0], potentials[:n], -np.inf)
         return plan, K, u
+
+    def _slacks(self, used: Array, weights: Array) -> tuple[coo_array, Array]:
+        """What points may keep, and with TV what may be made there: columns, in units of their
+        weights, and prices."""
+        low, high = self.problem.marginals.bounds
+        signs, places, prices = [], [], []
+        for sign, price in ((1.0, high), (-1.0, -low)):
+            loose = np.flatnonzero(np.isfinite(price[used]))
+            signs.append(np.full(loose.size, sign))
+            places.append(loose)
+            prices.append((price * weights)[used][loose])
+        place = np.concatenate(places)
+        columns = np.arange(place.size)
+        entries = np.concatenate(signs), (place, columns)
+        return coo_array(entries, shape=(used.size, place.size)), np.concatenate(prices)
 
     def _scale(self, rows: csr_array, C: Array, unit: float, limited: bool) -> Array:
         """What a pair can carry, the unit of its mass: all of its points, or what it may cost."""
         scale = np.minimum(self.problem.a[self.row], self.problem.b[self.col])
+        scale = np.where(scale > 0, scale, self.problem.total / scale.size)
         if not limited:
             return scale
         typical = np.abs(C)
@@ -230,6 +258,8 @@ def rounded(problem: Problem, P: Array, K: Array) -> Array:
 
     HiGHS leaves some 1e-10 of the mass. Spread evenly it would meet pairs that cost 1e12.
     """
+    if not problem.marginals.hard:
+        return problem.feasible(P)
     Q, r, c = split_rounding(P, problem.a, problem.b)
     if r.sum() > 0.0 and c.sum() > 0.0:
         with contextlib.suppress(InfeasibleError, RuntimeError):

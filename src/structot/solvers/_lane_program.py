@@ -4,13 +4,14 @@ Notation as in `structot.submodular.lanes`. The dual program
 
     max a·u + b·v   subject to   u_i + v_j - α_il - β_kj <= C_ij,   α, β >= 0 within their budgets,
 
-has one row per pair and one per route; its multipliers are the plan and the shares t.
+has one row per pair and one per route; its multipliers are the plan and the shares t. Marginals
+relaxed by TV are bounds |u| <= τ; to move a given mass is u, v <= 0 and one more potential.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array
+from scipy.sparse import coo_array, csc_array, hstack
 
 from structot._deadline import check_time
 from structot.problem import Problem
@@ -42,15 +43,22 @@ class LaneProgram:
         lower, upper = np.zeros(self.width), np.full(self.width, np.inf)
         # Points of no weight and one potential per problem are free to be anything: fix them.
         fixed = np.concatenate([a == 0, b == 0])
-        fixed[int(np.argmax(a))] = True
-        lower[: n + m] = np.where(fixed, 0.0, -np.inf)
-        upper[: n + m][fixed] = 0.0
+        fixed[int(np.argmax(a))] |= problem.marginals.hard
+        low, high = problem.marginals.bounds
+        lower[: n + m] = np.where(fixed, 0.0, low)
+        upper[: n + m] = np.where(fixed, 0.0, high)
         upper[self.alpha : self.beta][np.repeat(a == 0, lanes.price.shape[1])] = 0.0
         upper[self.beta :][np.tile(b == 0, lanes.price.shape[0])] = 0.0
         check_time()
+        matrix, goal = self._matrix(a, b), [-a, -b, np.zeros(self.width - n - m)]
+        if problem.marginals.levels and problem.marginals.mass is not None:
+            total = np.repeat([1.0, 0.0], [int(self.live.sum()), lanes.price.size])
+            matrix = hstack([matrix, csc_array(total[:, None])], format="csc")
+            goal.append(np.array([-problem.marginals.mass / mass]))
+            lower, upper = np.append(lower, -np.inf), np.append(upper, np.inf)
         answer = call_highs(
-            np.concatenate([-a, -b, np.zeros(self.width - n - m)]),
-            self._matrix(a, b),
+            np.concatenate(goal),
+            matrix,
             np.concatenate([self.cost[self.live], lanes.price.ravel() / mass]),
             np.column_stack([lower, upper]),
             algorithm,
@@ -62,9 +70,10 @@ class LaneProgram:
         P = np.zeros(problem.shape)
         P[self.live] = np.maximum(mass * multipliers[: -lanes.price.size], 0.0)
         alpha = x[self.alpha : self.beta].reshape(n, -1)
-        beta = x[self.beta :].reshape(-1, m)
+        beta = x[self.beta : self.width].reshape(-1, m)
         K = lanes.surcharge(*lanes.within_budget(alpha, beta)) + self.cost
-        return P, K, np.where(problem.a > 0, x[:n], -np.inf)
+        u = x[:n] + (x[-1] if problem.marginals.levels else 0.0)
+        return P, K, np.where(problem.a > 0, u, -np.inf)
 
     def _matrix(self, a: Array, b: Array) -> csc_array:
         """Rows u_i + v_j - α_il - β_kj (one per pair) and the budgets (one per route)."""

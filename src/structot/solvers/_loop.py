@@ -84,9 +84,13 @@ def run(
 ) -> Result:
     """Draw steps until the gap between the best plan and the best bound is at most ``tol``.
 
-    Where a solver can get no further the next one goes on from what is known.
+    Where a solver can get no further the next one goes on from what is known. Without any the
+    answer is the first one, which is right where nothing is moved.
     """
     best = _Best(problem, limits)
+    if not solvers:
+        P, dual = certificate.first_answer(problem)
+        best.take(Step(problem.objective(P), lambda: P, dual.bound, lambda: dual))
     rows: list[Row] = []
     used: list[str] = []
     status = Status.STALLED
@@ -103,7 +107,7 @@ def run(
             if status not in (Status.STALLED, Status.NOT_FINITE):
                 break
             start = best.start()
-    return best.result(", then ".join(used), status, deadline, rows)
+    return best.result(", then ".join(used) or "none", status, deadline, rows)
 
 
 def _follow(
@@ -239,7 +243,7 @@ class _Best:
         if certificate.is_converged(self.value, self.bound, self.tol, atol):
             status = Status.CONVERGED
         columns = np.array(rows, float).reshape(-1, 4).T
-        kind = problem.dtype
+        kind, relaxed = problem.dtype, problem.marginals.in_units(1 / units.cost, 1 / units.mass)
         return Result(
             plan=(plan * units.mass).astype(kind, copy=False),
             value=self.value * units.value,
@@ -255,7 +259,7 @@ class _Best:
             worst_cost=(K * units.cost).astype(kind, copy=False),
             ground_cost=problem.M.astype(kind, copy=False),
             structure=problem.structure,
-            weights=(problem.a * units.mass, problem.b * units.mass),
+            weights=(relaxed.a, relaxed.b),
             reg=problem.reg * units.cost,
             status=status,
             method=method,
@@ -267,4 +271,7 @@ class _Best:
                 columns[2] * units.value,
                 columns[3] * units.value,
             ),
+            unbalanced=relaxed.prices,
+            unbalanced_type=relaxed.kind,
+            mass=relaxed.mass,
         )

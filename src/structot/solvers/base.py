@@ -28,6 +28,8 @@ class Solver(ABC):
     name: ClassVar[str]
     # Whether subgradients are all it needs, so that a `ConvexCost` will do.
     takes_convex: ClassVar[bool] = False
+    # Whether it knows marginals that need not hold.
+    takes_relaxed: ClassVar[bool] = False
     # Whether it knows lanes, the tariffs of `Routes`.
     takes_lanes: ClassVar[bool] = False
 
@@ -38,6 +40,12 @@ class Solver(ABC):
                 return "a ConvexCost is no set function; use method='mirror_descent' or 'auto'"
             if problem.reg > 0:
                 return "a ConvexCost takes no reg > 0; add the entropy to its value and subgradient"
+        if not (problem.marginals.hard or self.takes_relaxed):
+            return (
+                "it needs marginals that hold exactly; unbalanced and mass are for exact, newton, "
+                "splitting, linear_program and, with reg > 0 and at most one layer of groups, "
+                "entropic"
+            )
         if problem.lanes is not None:
             if problem.reg > 0:
                 return "Routes takes no entropy yet; use reg=0"

@@ -15,7 +15,8 @@ with one row per pair and one per truncation,
     max a·u + b·v   subject to   u_i + v_j - Σ_t k_t,ij <= C_ij + c_ij,   k as above,
 
 whose multipliers are the plan and the widths λ. HiGHS solves it twice as fast as its mirror image,
-the program in the plan and λ.
+the program in the plan and λ. Marginals relaxed by TV are bounds |u| <= τ; to move a given mass is
+u, v <= 0 and one more potential, for the total.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, hstack
 
 from structot._deadline import check_time
 from structot.blocks.function import Blocks
@@ -41,7 +42,6 @@ from structot.solvers._lane_program import LaneProgram
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
-from structot.transport import round_plan
 
 Array = np.ndarray
 
@@ -79,6 +79,7 @@ class LinearProgram(Solver):
     """
 
     name: ClassVar[str] = "linear_program"
+    takes_relaxed: ClassVar[bool] = True
     takes_lanes: ClassVar[bool] = True
     algorithm: str = "interior_point"
     time_limit: float | None = None
@@ -92,6 +93,8 @@ class LinearProgram(Solver):
 
     def objection(self, problem: Problem) -> str | None:
         """Too large a problem is only refused where it is not one program."""
+        if not problem.marginals.linear:
+            return "marginals relaxed by KL are no linear program; use method='auto'"
         other = _not_piecewise_linear(problem)
         if other is not None and problem.M.size > _MOST_PAIRS:
             return (
@@ -121,7 +124,7 @@ class LinearProgram(Solver):
         if answer is None:
             return None
         P, K, u = answer
-        plan = round_plan(P, problem.a, problem.b, allowed=problem.function.allowed)
+        plan = problem.feasible(P)
         dual: Dual = dual_from_cost(problem, K, u)
         return Step(problem.objective(plan), lambda: plan, dual.bound, lambda: dual)
 
@@ -191,7 +194,7 @@ class _Program:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         allowed = problem.function.allowed
-        live = np.outer(problem.a > 0, problem.b > 0)
+        live = np.outer(*problem.marginals.active)
         self.live = live if allowed is None else live & allowed
         self.layers = cast(tuple[Blocks, ...], problem.layers)
         self.parts = [_truncations(layer) for layer in self.layers]
@@ -224,13 +227,21 @@ class _Program:
         mass = power_of_two(problem.total / (MEAN_WEIGHT * max(n, m)))
         lower = np.concatenate([np.full(n + m, -np.inf), np.zeros(rate.size)])
         upper = np.concatenate([np.full(n + m, np.inf), rate / money])
+        low, high = problem.marginals.bounds
+        lower[: n + m], upper[: n + m] = low / money, high / money
         # Points of no weight and one potential per problem are free to be anything: fix them.
-        fixed = np.concatenate([problem.a == 0, problem.b == 0])
-        fixed[int(np.argmax(problem.a))] = True
+        fixed = ~np.concatenate(problem.marginals.active)
+        fixed[int(np.argmax(problem.a))] |= problem.marginals.hard
         lower[: n + m][fixed] = upper[: n + m][fixed] = 0.0
+        matrix, goal = self._matrix(cap.size), [-problem.a, -problem.b, np.zeros(rate.size)]
+        if problem.marginals.levels and problem.marginals.mass is not None:
+            total = np.repeat([1.0, 0.0], [self.row.size, cap.size])
+            matrix = hstack([matrix, csc_array(total[:, None])], format="csc")
+            goal.append(np.array([-problem.marginals.mass]))
+            lower, upper = np.append(lower, -np.inf), np.append(upper, np.inf)
         answer = call_highs(
-            np.concatenate([-problem.a / mass, -problem.b / mass, np.zeros(rate.size)]),
-            self._matrix(cap.size),
+            np.concatenate(goal) / mass,
+            matrix,
             np.concatenate([self.cost, cap]) / money,
             np.column_stack([lower, upper]),
             algorithm,
@@ -241,8 +252,9 @@ class _Program:
         x, multipliers = answer
         P = np.zeros(problem.shape)
         P[self.live] = np.maximum(mass * multipliers[: self.row.size], 0.0)
-        u = np.where(problem.a > 0, money * x[:n], -np.inf)
-        return P, self._worst_cost(money * x[n + m :]), u
+        u = money * x[:n] + (money * x[-1] if problem.marginals.levels else 0.0)
+        u = np.where(problem.marginals.active[0], u, -np.inf)
+        return P, self._worst_cost(money * x[n + m : n + m + rate.size]), u
 
     def _matrix(self, caps: int) -> csc_array:
         """Rows u_i + v_j - Σ k (one per edge) and k(block) (one per truncation)."""

@@ -35,7 +35,7 @@ class Path(Sequence[Result]):
     dials
         The numbers that were varied; the place in the sequence for structures without a dial.
     name
-        What they are: "reg", or "dial" for structures.
+        What they are: "reg", "unbalanced", "mass", or "dial" for structures.
     results
         The answers.
 
@@ -114,13 +114,16 @@ def solve_path(
     structures: Sequence[Structure] | None = None,
     structure: Structure | None = None,
     reg: Any = 0.0,
+    unbalanced: Any = None,
+    mass: Any = None,
     progress: bool = False,
     **options: Any,
 ) -> Path:
-    """`solve` for every structure, or every reg, of a sequence; each starts from its neighbour.
+    """`solve` for every structure, reg, price or mass of a sequence, each from its neighbour on.
 
-    Exactly one of ``structures`` and ``reg`` is a sequence. The problems are solved from the end
-    where a start helps most: from the strongest dial down, and from the largest reg down.
+    Exactly one of ``structures``, ``reg``, ``unbalanced`` and ``mass`` is a sequence. The problems
+    are solved from the end where a start helps most: from the strongest dial, the largest reg, the
+    highest price and the largest mass down.
 
     Parameters
     ----------
@@ -129,9 +132,14 @@ def solve_path(
     structures
         The structures to compare, e.g. ``[Groups(ys, yt, Discount(d)) for d in dials]``.
     structure
-        The structure of all problems when ``reg`` is the sequence.
+        The structure of all problems when another argument is the sequence.
     reg
         One weight of the entropy, or a sequence of them.
+    unbalanced
+        As in `solve`, where a tuple is (source, target), or a list of prices, each a number or a
+        tuple. The dial of a tuple is its smaller price.
+    mass
+        One mass to be moved, or a sequence of them.
     progress
         Show a bar, on a terminal only.
     **options
@@ -149,26 +157,9 @@ def solve_path(
     """
     if "init" in options:
         raise ValueError("solve_path starts every problem from its neighbour; leave init out.")
-    many_regs = np.ndim(reg) > 0
-    if (structures is not None) == many_regs:
-        raise ValueError(
-            "pass exactly one sequence: structures=[...], or reg=[...] with one structure."
-        )
-    if structures is not None and structure is not None:
-        raise ValueError("pass structures=[...] or structure=..., not both.")
-    if many_regs:
-        dials = np.array([_checks.nonnegative("reg", x) for x in reg])
-        problems = [{"structure": structure, "reg": float(x)} for x in dials]
-        name = "reg"
-    else:
-        assert structures is not None
-        problems = [{"structure": x, "reg": reg} for x in structures]
-        found = [getattr(x, "dial", None) for x in structures]
-        known = None not in found
-        dials = np.array(found if known else range(len(found)), float)
-        name = "dial"
+    name, dials, problems = _problems(structures, structure, reg, unbalanced, mass)
     if not problems:
-        raise ValueError("the sequence is empty; pass at least one structure or reg.")
+        raise ValueError("the sequence is empty; pass at least one structure, reg, price or mass.")
     results: dict[int, Result] = {}
     last = None
     with progress_bar("problems", progress, len(problems)) as bar:
@@ -179,4 +170,38 @@ def solve_path(
 
 
 def _mean_partners(result: Result) -> float:
-    return float(np.average(result.partners, weights=result.marginals[0]))
+    sent = result.marginals[0]
+    return float(np.average(result.partners, weights=sent)) if sent.any() else float("nan")
+
+
+def _problems(
+    structures: Any, structure: Any, reg: Any, unbalanced: Any, mass: Any
+) -> tuple[str, Array, list[dict[str, Any]]]:
+    """What is varied, its numbers, and the arguments of every problem."""
+    many = {
+        "structures": structures is not None,
+        "reg": np.ndim(reg) > 0,
+        "unbalanced": isinstance(unbalanced, list | np.ndarray),
+        "mass": np.ndim(mass) > 0,
+    }
+    if sum(many.values()) != 1:
+        raise ValueError(
+            "pass exactly one sequence: structures=[...], or reg=[...], unbalanced=[...] or "
+            "mass=[...] with one structure."
+        )
+    if structures is not None and structure is not None:
+        raise ValueError("pass structures=[...] or structure=..., not both.")
+    same = {"structure": structure, "reg": reg, "unbalanced": unbalanced, "mass": mass}
+    name = next(key for key, value in many.items() if value)
+    if name == "structures":
+        found = [getattr(x, "dial", None) for x in structures]
+        known = None not in found
+        dials = np.array(found if known else range(len(found)), float)
+        return "dial", dials, [{**same, "structure": x} for x in structures]
+    values = list(same[name])
+    if name == "unbalanced":
+        pairs = [_checks.as_relaxation(x, mass) for x in values]
+        numbers = [min((x for x in pair if x is not None), default=np.inf) for pair in pairs]
+    else:
+        values = numbers = [_checks.nonnegative(name, x) for x in values]
+    return name, np.array(numbers, float), [{**same, name: x} for x in values]

@@ -36,17 +36,21 @@ _SOLVERS = {
 }
 METHODS = ("auto", *_SOLVERS)
 _OPTIONS = (
-    *("structure", "reg", "method", "tol", "atol", "max_iter", "time_limit", "init"),
-    *("callback", "progress"),
+    *("structure", "reg", "unbalanced", "unbalanced_type", "mass", "method", "tol", "atol"),
+    *("max_iter", "time_limit", "init", "callback", "progress"),
 )
 # What users of POT may type for them.
-_POT_NAMES = {"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose": "progress"}
+_POT_NAMES = {
+    **{"numItermax": "max_iter", "stopThr": "tol", "G0": "init", "verbose": "progress"},
+    **{"reg_m": "unbalanced", "m": "mass"},
+}
 
 
-# What F is made of, and whether there is entropy -> the methods of "auto", one after the other. The
+# What F is made of, and whether there is entropy -> the methods of "auto", one after the other, as
+# far as they take the marginals: newton has a linear F for KL only, which is no linear program. The
 # first is the fastest; those after it need no metric, which costs of very different sizes spoil.
 _TABLE = {
-    ("linear", False): ("exact", "linear_program"),
+    ("linear", False): ("exact", "linear_program", "newton", "splitting"),
     ("linear", True): ("entropic", "interior_point"),
     ("blocks", False): ("newton", "interior_point", "linear_program", "newton", "splitting"),
     ("blocks", True): ("entropic", "interior_point"),
@@ -76,6 +80,9 @@ def solve(
     *,
     structure: Structure | None = None,
     reg: float = 0.0,
+    unbalanced: Any = None,
+    unbalanced_type: str = "KL",
+    mass: float | None = None,
     method: str | Solver = "auto",
     tol: float = 1e-4,
     atol: float | None = None,
@@ -88,16 +95,26 @@ def solve(
 ) -> Result:
     """min_{P in U(a,b)} f(P) + reg · entropy(P), with a proof of how good the answer is.
 
+    With ``unbalanced`` or ``mass`` the marginals of P need not be a and b.
+
     Parameters
     ----------
     M
         Ground cost, shape (n, m), entries in [0, +inf]; +inf forbids a pair.
     a, b
-        Weights of the source and target points, equal totals; uniform by default.
+        Weights of the source and target points, equal totals (but see ``unbalanced``); uniform by
+        default.
     structure
         What makes pairs belong together, e.g. ``sot.Groups(ys, yt)``; None is plain transport.
     reg
         Weight of the entropy term; with ``structure=None`` this is Sinkhorn's problem.
+    unbalanced, unbalanced_type
+        The price τ of other marginals than a and b, one number or (source, target); None or inf
+        keeps a side as it is. "KL" adds τ Σ x log(x/a) - x + a for the marginal x of a side, "TV"
+        τ Σ |x - a|: a unit of mass created or destroyed costs τ. The totals of a and b may differ
+        then, unless both sides are kept.
+    mass
+        Move only this much: P1 <= a, Pᵀ1 <= b and ΣP = mass, in the place of ``unbalanced``.
     method
         "auto", "newton", "entropic" (reg > 0), "interior_point", "splitting", "mirror_descent",
         "saddle_mirror_descent", "mirror_prox", "linear_program", "exact", or a solver with
@@ -142,9 +159,11 @@ def solve(
     watch = Stopwatch()
     deadline = Deadline(seconds, watch.elapsed)
     with deadline.in_force():  # a check of the user's own function may take long
-        problem = Problem.of(M, a, b, structure=structure, reg=reg)
+        relaxed: dict[str, Any] = {"unbalanced": unbalanced, "unbalanced_type": unbalanced_type}
+        problem = Problem.of(M, a, b, structure=structure, reg=reg, mass=mass, **relaxed)
     with watch.paused():  # imports, once per process
-        solvers = _choose(method, problem)
+        # Of mass 0 the answer is known without a solver.
+        solvers = _choose(method, problem) if problem.marginals.mass != 0.0 else []
     before = deadline.elapsed
     problem = problem.normalized()
     # The answer is evaluated and its proof completed after the last iteration.

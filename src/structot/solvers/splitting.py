@@ -4,6 +4,8 @@ Notation. F = C + Σ_r F_r; d_r the metric of layer r, in which its prox is fast
 scale; D_r = ρ d_r. X_r >= 0 the copies, Z the plan with the marginals, Y_r the scaled multipliers
 of X_r = Z, kept as the sum S_r = Z + Y_r; p, q the multipliers of the marginals. The copies stand
 one after the other in one flat vector, each in the edge order of its layer; the total mass is 1.
+Relaxed marginals are variables too: x = Z1 and Zᵀ1, with one copy each at the end of the vector,
+whose prox is that of their price.
 
 One Douglas-Rachford step for  min Σ_r f_r(X_r) + <C, Z>,  X_r = Z,  is
 
@@ -25,23 +27,21 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from structot import concave
 from structot._checks import positive
 from structot._deadline import check_time
-from structot.blocks.function import Blocks
 from structot.blocks.stack import Stack
 from structot.certificate import dual_by_exact_transport, dual_from_cost
 from structot.problem import Problem
 from structot.solvers._loop import Step
+from structot.solvers._parts import GenericPart, Part, parts_of
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
-from structot.submodular.base import Submodular, inner
-from structot.submodular.min_norm_point import Corral, min_norm_point
-from structot.transport import MarginalProjection, round_plan
+from structot.submodular.base import inner
+from structot.transport import MarginalProjection
 
 Array = np.ndarray
 
@@ -58,8 +58,6 @@ _FIRST_EXACT, _EXACT_FACTOR = 100, 1.3
 # A residual this small relative to the point is rounding error. So is an answer that has not
 # improved for this many times as long as it took to get there.
 _ROUNDING = 1e-15
-# Error of a min-norm point relative to the residual of the iteration, and the range of its square.
-_INEXACT, _FINEST, _COARSEST = 0.3, 1e-13, 1e-5
 _PATIENCE = 10
 
 
@@ -87,6 +85,7 @@ class Splitting(Solver):
     """
 
     name: ClassVar[str] = "splitting"
+    takes_relaxed: ClassVar[bool] = True
     rho: float = 1.0
     relaxation: float = 2.0
     patience: int | None = None
@@ -97,7 +96,7 @@ class Splitting(Solver):
             raise ValueError(f"relaxation must be in (0, 2]; got {self.relaxation}.")
 
     def objection(self, problem: Problem) -> str | None:
-        if not problem.layers:
+        if not problem.layers and problem.marginals.linear:
             return "there is nothing to split in a modular function; use method='exact'"
         return super().objection(problem)
 
@@ -123,7 +122,7 @@ class Splitting(Solver):
                 certify_at = k + max(OFTEN, k // OFTEN)
                 exact = settled or k >= exact_at
                 exact_at = math.ceil(_EXACT_FACTOR * k) if exact else exact_at
-                step = copies.certificate(V, Z, x, S - z, exact=exact)
+                step = copies.certificate(V, Z.plan, x, S - z, exact=exact)
                 if step.value < value or step.lower_bound > bound:
                     value, bound = min(value, step.value), max(bound, step.lower_bound)
                     improved = k
@@ -168,14 +167,21 @@ class _Anchor:
         return S + (self.S - S) / (self.steps + 1)
 
 
+class _Point(NamedTuple):
+    """A plan, and the marginals that may differ from a and b, one after the other."""
+
+    plan: Array
+    sums: Array
+
+
 class _Copies:
     """The copies of the plan, one per layer, as one flat vector, and the operators on them."""
 
     def __init__(self, problem: Problem, rho: float) -> None:
         self.problem = problem
         # f is positively homogeneous: total mass 1 keeps squares far from under- and overflow.
-        self.a, self.b = problem.a / problem.total, problem.b / problem.total
-        self.parts = _parts(problem)
+        self.sides = problem.marginals.in_units(1.0, problem.total).sides
+        self.parts = parts_of(problem)
         check_time()
         ends = np.cumsum([0, *(part.d.size for part in self.parts)])
         self.slices = [slice(i, j) for i, j in itertools.pairwise(ends)]
@@ -183,16 +189,27 @@ class _Copies:
         self.d = np.concatenate([part.d for part in self.parts])
         W = self._sum(self.d)  # (n, m), 0 on forbidden pairs
         check_time()
-        self.projection = MarginalProjection(W, problem.function.allowed)
+        # The mean mass of a point is that of its pairs together.
+        n, m = problem.shape
+        mean = float(W[W > 0].mean())
+        weights = [np.full(n, mean / m), np.full(m, mean / n)]
+        hard = [np.full(w.size, side.hard) for w, side in zip(weights, self.sides, strict=True)]
+        self.loose = ~np.concatenate(hard)  # of all points, those with a copy of their marginal
+        yielding = [np.where(fixed, 0.0, 1.0 / w) for w, fixed in zip(weights, hard, strict=True)]
+        self.projection = MarginalProjection(
+            W, problem.function.allowed, (yielding[0], yielding[1])
+        )
         check_time()
-        self.W = self.spread(W)
-        self.share = self.d / self.W
+        self.W = np.concatenate([part.gather(W) for part in self.parts])
+        d_sums = np.concatenate(weights)[self.loose]
+        self.share = np.concatenate([self.d / self.W, np.ones(d_sums.size)])
+        self.d, self.W = np.append(self.d, d_sums), np.append(self.W, d_sums)
         linear = np.zeros(problem.shape) if problem.linear is None else problem.linear
         self.C = np.where(W > 0, linear, 0.0)
         self.forbidden = W == 0
         self.C_over_W = np.divide(self.C, W, out=np.zeros(W.shape), where=W > 0)
 
-    def _each(self, flat: Array) -> Iterator[tuple[Stack | _Part, Array]]:
+    def _each(self, flat: Array) -> Iterator[tuple[Stack | Part, Array]]:
         for part, where in zip(self.parts, self.slices, strict=True):
             yield part, flat[where]
 
@@ -201,48 +218,65 @@ class _Copies:
         added = [part.add(own) for part, own in self._each(flat)]
         return added[0] if len(added) == 1 else np.add.reduce(added)
 
-    def spread(self, Z: Array) -> Array:
-        """The same (n, m) array for every copy."""
-        return np.concatenate([part.gather(Z) for part in self.parts])
+    def spread(self, Z: _Point) -> Array:
+        """The same (n, m) array for every copy, then the marginals."""
+        return np.concatenate([*(part.gather(Z.plan) for part in self.parts), Z.sums])
+
+    def _sums(self, S: Array) -> Array:
+        """The part of a flat vector that stands for marginals."""
+        return S[self.slices[-1].stop :]
+
+    def _targets(self, sums: Array) -> list[Array]:
+        """a and b, or where they are relaxed the marginals of a point."""
+        weights = np.concatenate([side.weights for side in self.sides])
+        weights[self.loose] = sums
+        return np.split(weights, [self.sides[0].weights.size])
 
     def norm(self, S: Array) -> float:
         return math.sqrt(float(self.d @ (S * S)))
 
-    def mean(self, S: Array) -> Array:
-        """V = (Σ_r D_r S_r - C) / W, (n, m)."""
-        return self._sum(self.share * S) - self.C_over_W / self.rho
+    def mean(self, S: Array) -> _Point:
+        """V = (Σ_r D_r S_r - C) / W, (n, m), and the marginals."""
+        return _Point(self._sum(self.share * S) - self.C_over_W / self.rho, self._sums(S))
 
-    def project(self, V: Array) -> Array:
-        """Z, the nearest array with the marginals a and b in the metric W; may be negative."""
+    def project(self, V: _Point) -> _Point:
+        """Z, the nearest array that has its marginals, in the metric W; may be negative."""
         check_time()
-        return self.projection.project(V, self.a, self.b)
+        Z = self.projection.project(V.plan, *self._targets(V.sums))
+        return _Point(Z, np.concatenate([Z.sum(axis=1), Z.sum(axis=0)])[self.loose])
 
     def prox(self, V: Array) -> Array:
-        """X_r of every layer."""
+        """X_r of every layer, and the marginals at which their price is in balance."""
         check_time()
-        return np.concatenate([part.prox(own, self.rho) for part, own in self._each(V)])
+        moved = [part.prox(own, self.rho) for part, own in self._each(V)]
+        sums, weights = self._sums(V), self.rho * self._sums(self.d)
+        first = 0 if self.sides[0].hard else self.sides[0].weights.size
+        for side, where in zip(self.sides, (slice(0, first), slice(first, None)), strict=True):
+            if not side.hard:
+                moved.append(side.prox(sums[where], weights[where]))
+        return np.concatenate(moved)
 
     def refine(self, residual: float) -> None:
         """Generic layers need be no more exact than the iteration, with this relative residual."""
         for part in self.parts:
-            if isinstance(part, _GenericPart):
-                part.tol = min(max((_INEXACT * residual) ** 2, _FINEST), _COARSEST)
+            if isinstance(part, GenericPart):
+                part.refine(residual)
 
     def begin(self, start: Start) -> Array:
         """S from a plan and potentials: Z is the plan, the D_r Y_r are shares of C - p ⊕ q."""
         problem = self.problem
         plan, potentials = start.plan, start.potentials
         if plan is None:
-            allowed = problem.function.allowed
-            plan = round_plan(problem.independent, problem.a, problem.b, allowed=allowed)
+            plan = problem.feasible(problem.independent)
         if potentials is None:
             # What the centres of the base polytopes prove.
-            center = self._worst_cost(np.zeros(self.d.size))
+            center = self._worst_cost(np.zeros_like(self.d))
             potentials = dual_from_cost(problem, center)[:2]
         check_time()
-        z = self.spread(plan / problem.total)
-        y = self.spread(self.C - np.add.outer(*potentials)) / (self.rho * self.W)
-        return z + y
+        plan = plan / problem.total
+        sums = np.concatenate([plan.sum(axis=1), plan.sum(axis=0)])[self.loose]
+        left = _Point(self.C - np.add.outer(*potentials), np.concatenate(potentials)[self.loose])
+        return self.spread(_Point(plan, sums)) + self.spread(left) / (self.rho * self.W)
 
     def _worst_cost(self, flat: Array) -> Array:
         """C + the projections of the copies onto the base polytopes, a point of B(F)."""
@@ -271,17 +305,15 @@ class _Copies:
         self.rho *= factor
         return z_next + y_next / factor
 
-    def certificate(self, V: Array, Z: Array, x: Array, y: Array, *, exact: bool) -> Step:
+    def certificate(self, V: _Point, Z: Array, x: Array, y: Array, *, exact: bool) -> Step:
         """The better of both plans rounded; the multipliers projected onto the base polytopes.
 
         ``exact``: the best bound of the projection, by exact transport, and not only a good one.
         """
         problem = self.problem
         candidates = (self._sum(self.share * x), Z)
-        plans = [
-            round_plan(problem.total * P, problem.a, problem.b, allowed=problem.function.allowed)
-            for P in candidates
-        ]
+        p, q = (self.rho * z for z in self.projection.multipliers(V.plan, *self._targets(V.sums)))
+        plans = [problem.feasible(problem.total * P, (p, q)) for P in candidates]
         check_time()
         values = [problem.objective(P) for P in plans]
         best = int(np.argmin(values))
@@ -289,91 +321,8 @@ class _Copies:
         point = -self.rho * self.d * y
         K = self._worst_cost(point)
         made_of = inner(plans[best], self._sum(np.abs(point)))
-        p, _ = self.projection.multipliers(V, self.a, self.b)
-        if exact:
+        if exact and problem.marginals.linear:
             dual = dual_by_exact_transport(problem, K, made_of)
         else:
-            dual = dual_from_cost(problem, K, self.rho * p, made_of)
+            dual = dual_from_cost(problem, K, p, made_of)
         return Step(values[best], lambda: plans[best], dual.bound, lambda: dual)
-
-
-def _parts(problem: Problem) -> list[Stack | _Part]:
-    """The layers: those of blocks stacked, the others one by one, all with comparable metrics.
-
-    The metric of a layer is scaled by (mean price) / (mean mass) of a pair, so that ρ = 1 suits
-    all layers.
-    """
-    allowed = problem.function._allowed()
-    layers = list(problem.function.set_functions)
-    lost = allowed & ~np.logical_or.reduce([layer._edges() for layer in layers])
-    if lost.any():
-        # Pairs that no layer sees still may carry nothing negative: a layer of cost 0 says so.
-        weights = np.where(allowed, 1.0, np.inf)
-        layers.append(
-            Blocks.of_labels(weights, lost - 1, concave.Linear(), np.zeros(1), np.ones(1))
-        )
-    order = np.random.default_rng(0).random(problem.shape)
-    stacks: dict[bool, list[tuple[Blocks, float]]] = {}
-    others: list[Stack | _Part] = []
-    for layer in layers:
-        check_time()
-        edges = layer._edges()
-        # Prices of a typical vertex of B(F); their sum alone, F(all), may cancel to 0.
-        prices = float(np.abs(layer.greedy(order)[edges]).sum())
-        mean_metric = float(layer.metric[edges].mean())
-        scale = (prices if prices > 0 else 1.0) / mean_metric * allowed.sum() / edges.sum()
-        if layer.kind == "blocks":
-            layer = cast(Blocks, layer)
-            stacks.setdefault(layer.table.has_custom, []).append((layer, scale))
-        else:
-            others.append((_GenericPart if layer.kind == "generic" else _Part)(layer, scale))
-    return [Stack(*zip(*stack, strict=True)) for stack in stacks.values()] + others
-
-
-class _Part:
-    """A layer with a generic prox, its edges in row order; d is its own metric times ``scale``."""
-
-    def __init__(self, layer: Submodular, scale: float) -> None:
-        self.layer = layer
-        self._edges = layer._edges()
-        self._scale = scale
-        self.d = scale * self.gather(layer.metric)
-
-    def gather(self, P: Array) -> Array:
-        return P[self._edges]
-
-    def add(self, x: Array, fill: float = 0.0) -> Array:
-        P = np.full(self.layer.shape, fill)
-        P[self._edges] = x
-        return P
-
-    def prox(self, v: Array, rho: float) -> Array:
-        """argmin_{X >= 0} f(X) + rho/2 Σ d (X - v)²."""
-        return self.gather(self.layer.prox(self.add(v), rho * self._scale, nonnegative=True))
-
-    def project(self, z: Array) -> Array:
-        """argmin_{K in B(F)} Σ (K - z)² / d."""
-        return self.gather(self.layer.project(self.add(z), "cost"))
-
-
-class _GenericPart(_Part):
-    """A layer without a fast prox: min-norm points, each begun where the last one ended."""
-
-    def __init__(self, layer: Submodular, scale: float) -> None:
-        super().__init__(layer, scale)
-        self._near_prox, self._near_projection = Corral(), Corral()
-        self.tol = _COARSEST
-
-    def prox(self, v: Array, rho: float) -> Array:
-        # Moreau: X = v - K / (ρ d) with K the projection of ρ d v.
-        D = rho * self.d
-        return np.maximum(v - self._nearest(D * v, self._near_prox) / D, 0.0)
-
-    def project(self, z: Array) -> Array:
-        return self._nearest(z, self._near_projection)
-
-    def _nearest(self, z: Array, corral: Corral) -> Array:
-        weights = 1.0 / self.add(self.d, fill=1.0)
-        return self.gather(
-            min_norm_point(self.layer, self.add(z), weights=weights, tol=self.tol, corral=corral)
-        )

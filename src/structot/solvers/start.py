@@ -15,7 +15,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Start:
-    """A plan in U(a, b) and potentials to begin from, in the units of the problem, or None."""
+    """A feasible plan and potentials to begin from, in the units of the problem, or None."""
 
     plan: Array | None = None
     potentials: tuple[Array, Array] | None = None
@@ -33,14 +33,10 @@ class Start:
 
 
 def _plan(value: object, problem: Problem) -> Array:
-    from structot.transport import round_plan
-
     P = _checks.as_matrix("init", value, problem.shape)
     if not (np.isfinite(P) & (P >= 0)).all():
         raise ValueError("init must be a plan with finite entries, none negative.")
-    return round_plan(
-        P / problem.units.mass, problem.a, problem.b, allowed=problem.function.allowed
-    )
+    return problem.feasible(P / problem.units.mass)
 
 
 def _potentials(value: tuple, problem: Problem) -> tuple[Array, Array]:

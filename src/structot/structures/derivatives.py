@@ -22,6 +22,7 @@ from structot.structures.coverage import Coverage, SetCoverage
 from structot.structures.groups import Groups
 from structot.structures.hierarchy import Hierarchy
 from structot.structures.modular import Modular
+from structot.structures.routes import Routes
 from structot.structures.set_function import SetFunction
 
 Array = np.ndarray
@@ -40,15 +41,17 @@ class Derivatives(NamedTuple):
 
 
 @singledispatch
-def derivatives(structure: Structure, M: Array, a: Array, b: Array, P: Array) -> Derivatives:
-    """∂f(P)/∂(M, a, b) of the structure bound to M, a and b.
+def derivatives(
+    structure: Structure, M: Array, a: Array, b: Array, P: Array, K: Array
+) -> Derivatives:
+    """∂f(P)/∂(M, a, b) of the structure bound to M, a and b; K is a worst cost for P.
 
     Examples
     --------
     >>> import numpy as np, structot as sot
     >>> M, half = np.ones((2, 2)), np.full(2, 0.5)
     >>> charge = sot.Modular() + sot.Coverage([0, 0], weights=2.0, units="block")
-    >>> derivatives(charge, M, half, half, np.diag(half)).M
+    >>> derivatives(charge, M, half, half, np.diag(half), M).M
     array([[1.5, 1. ],
            [1. , 1.5]])
     """
@@ -63,33 +66,85 @@ def derivatives(structure: Structure, M: Array, a: Array, b: Array, P: Array) ->
 @derivatives.register(SetFunction)
 @derivatives.register(ConvexCost)
 @derivatives.register(SetCoverage)
-def _of_itself(structure: Structure, M: Array, a: Array, b: Array, P: Array) -> Derivatives:
+def _of_itself(
+    structure: Structure, M: Array, a: Array, b: Array, P: Array, K: Array
+) -> Derivatives:
     return _nothing(P)  # they see the plan only
 
 
 @derivatives.register
-def _of_modular(structure: Modular, M: Array, a: Array, b: Array, P: Array) -> Derivatives:
+def _of_modular(
+    structure: Modular, M: Array, a: Array, b: Array, P: Array, K: Array
+) -> Derivatives:
     return _nothing(P)._replace(M=P) if structure.cost is None else _nothing(P)
 
 
 @derivatives.register
-def _of_sum(structure: Combination, M: Array, a: Array, b: Array, P: Array) -> Derivatives:
+def _of_sum(
+    structure: Combination, M: Array, a: Array, b: Array, P: Array, K: Array
+) -> Derivatives:
     found = _nothing(P)
     for factor, term in structure.terms:
-        found = found.plus(derivatives(term, M, a, b, P), factor)
+        own = K
+        if isinstance(term, Routes) and factor > 0:
+            # What routes see of the worst cost: their tariffs, without what other terms cost.
+            linear = structure._bound(M, a, b).linear
+            assert linear is not None
+            finite = np.isfinite(linear)
+            own = M + np.where(finite, K - np.where(finite, linear, 0.0), 0.0) / factor
+        found = found.plus(derivatives(term, M, a, b, P, own), factor)
     return found
 
 
 @derivatives.register
-def _of_hierarchy(structure: Hierarchy, M: Array, a: Array, b: Array, P: Array) -> Derivatives:
+def _of_hierarchy(
+    structure: Hierarchy, M: Array, a: Array, b: Array, P: Array, K: Array
+) -> Derivatives:
     found = _nothing(P)
     for weight, level in zip(structure.weights.tolist(), structure.levels, strict=True):
-        found = found.plus(derivatives(level, M, a, b, P), weight)
+        found = found.plus(derivatives(level, M, a, b, P, K), weight)
     return found
 
 
 @derivatives.register
-def _of_coverage(structure: Coverage, M: Array, a: Array, b: Array, P: Array) -> Derivatives:
+def _of_routes(structure: Routes, M: Array, a: Array, b: Array, P: Array, K: Array) -> Derivatives:
+    """With tariffs α, β: f(P) = <M + α ⊕ β, P>, and a budget w is worth the share t of its route.
+
+    The budget Σ a α + Σ b β <= w moves with the weights, w with mean(M) and the masses of groups;
+    where both groups of a route have the same mass, half of min(mass, mass) moves with each.
+    """
+    bound = structure._bound(M, a, b)
+    slope, by_a, by_b = _nothing(P)
+    slope = slope + P
+    if bound.lanes is None:
+        return Derivatives(slope, by_a, by_b)
+    lanes, finite = bound.lanes, np.isfinite(M)
+    costs = np.where(finite, M, 0.0)
+    share = lanes.shares(P)
+    alpha, beta = lanes.cheapest_tariffs(np.where(finite, K - costs, 0.0))
+    alpha, beta = lanes.within_budget(alpha, beta)
+    by_a = -np.sum(alpha * share[lanes.rows], axis=1)
+    by_b = -np.sum(beta * share[:, lanes.cols], axis=0)
+    if structure.units == "cost":
+        return Derivatives(slope, by_a, by_b)
+    mass = np.bincount(lanes.rows, a), np.bincount(lanes.cols, b)
+    least, total = np.minimum.outer(*mass), a.sum() * b.sum()
+    mean = a @ costs @ b / total
+    worth = share * np.divide(lanes.price, mean * least, out=0.0 * share, where=least > 0)
+    part = float(np.sum(worth * least))
+    slope = slope + np.where(finite, part * np.outer(a, b) / total, 0.0)
+    by_a = by_a + part * (costs @ b / total - mean / a.sum())
+    by_b = by_b + part * (a @ costs / total - mean / b.sum())
+    first = 0.5 * (1.0 + np.sign(mass[1] - mass[0][:, None]))  # whose mass is the smaller one
+    by_a = by_a + mean * np.sum(worth * first, axis=1)[lanes.rows]
+    by_b = by_b + mean * np.sum(worth * (1.0 - first), axis=0)[lanes.cols]
+    return Derivatives(slope, by_a, by_b)
+
+
+@derivatives.register
+def _of_coverage(
+    structure: Coverage, M: Array, a: Array, b: Array, P: Array, K: Array
+) -> Derivatives:
     if structure.units == "cost":
         return _nothing(P)
     rows, cols = structure.groupings(P.shape)
@@ -102,7 +157,7 @@ def _of_coverage(structure: Coverage, M: Array, a: Array, b: Array, P: Array) ->
 
 
 @derivatives.register
-def _of_groups(structure: Groups, M: Array, a: Array, b: Array, P: Array) -> Derivatives:
+def _of_groups(structure: Groups, M: Array, a: Array, b: Array, P: Array, K: Array) -> Derivatives:
     rows, cols = structure.groupings(P.shape)
     finite = np.isfinite(M)
     share = np.ones_like(P)

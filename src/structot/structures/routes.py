@@ -72,23 +72,28 @@ class Routes(Grouped):
     def dial(self) -> float | None:
         return float(self.charge) if self.charge.ndim == 0 else None
 
-    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        rows = group_numbers("source", self.source, M.shape[0])
-        cols = group_numbers("target", self.target, M.shape[1])
-        mass_rows, mass_cols = np.bincount(rows, a), np.bincount(cols, b)
-        shape = (mass_rows.size, mass_cols.size)
+    def charges(self, source_groups: int, target_groups: int) -> Array:
+        """The charge of every pair of groups."""
+        shape = (source_groups, target_groups)
         if self.charge.ndim == 2 and self.charge.shape != shape:
             raise ValueError(
                 f"charge has shape {self.charge.shape}, but there are {shape[0]} source and "
                 f"{shape[1]} target groups; pass one charge per pair of groups, or one number."
             )
-        closed = np.isinf(np.broadcast_to(self.charge, shape))
+        return np.broadcast_to(self.charge, shape)
+
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
+        rows = group_numbers("source", self.source, M.shape[0])
+        cols = group_numbers("target", self.target, M.shape[1])
+        mass = np.bincount(rows, a), np.bincount(cols, b)
+        charges = self.charges(mass[0].size, mass[1].size)
+        closed = np.isinf(charges)
         linear = np.where(closed[rows][:, cols], np.inf, M) if closed.any() else M
         finite = np.isfinite(linear)
-        price = np.where(closed, 0.0, self.charge)
+        price = np.where(closed, 0.0, charges)
         if self.units == "mean":
             mean = a @ np.where(finite, linear, 0.0) @ b / a.sum() / b.sum()
-            price = price * mean * np.minimum.outer(mass_rows, mass_cols)
+            price = price * mean * np.minimum.outer(*mass)
         if not price.any():
             return BoundCost.of(linear, [])
         allowed = None if finite.all() else finite

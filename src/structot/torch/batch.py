@@ -105,7 +105,7 @@ def _in_units(
     K = layout.matrix(_costs(layout, answers)) * per_problem(layout.cost, M).to(M)
     u, v = layout.vectors(answers.proof.p, answers.proof.q)
     potentials = u * layout.cost[:, None], v * layout.cost[:, None]
-    potentials = _lowered(problems.weights, K, *potentials)
+    potentials = lowered(problems.weights, K, *potentials)
     point = answers.rounding.point
     value = answers.value.value * unit
     solved = Solved(layout, point, plan, value, potentials, problems.weights)
@@ -144,7 +144,7 @@ def _costs(layout: Layout, answers: Answers) -> Tensor:
     return cells
 
 
-def _lowered(
+def lowered(
     weights: tuple[Tensor, Tensor], K: Tensor, u: Tensor, v: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Potentials of points without weight, which prove nothing: low enough to stay below K."""

@@ -28,7 +28,7 @@ def differentiable_value(result: Result, M: Tensor, a: Any, b: Any, relaxed: boo
 
     With ``relaxed`` marginals it is one of M only.
     """
-    value = torch.tensor(result.value, dtype=torch.float64, device=M.device)
+    value = torch.as_tensor(result.value, dtype=torch.float64, device=M.device)
     inputs = [x if isinstance(x, Tensor) else None for x in (M, a, b)]
     needed = any(x is not None and x.requires_grad for x in inputs)
     if not (needed and torch.is_grad_enabled()):
@@ -52,7 +52,8 @@ class _Value(torch.autograd.Function):
                 "with relaxed marginals the value has derivatives with respect to M only; "
                 "detach a and b."
             )
-        slopes = value_derivatives(ctx.result)
+        result = ctx.result
+        slopes = value_derivatives(result.numpy() if hasattr(result, "numpy") else result)
         found = []
         for needed, slope, given in zip(ctx.needs_input_grad[:3], slopes, ctx.given, strict=True):
             found.append(grad.to(given) * torch.as_tensor(slope).to(given) if needed else None)
@@ -64,7 +65,7 @@ def value_derivatives(result: Result) -> Derivatives:
     M, (a, b), reg = np.asarray(result.ground_cost, float), result.weights, result.reg
     P = np.asarray(result.plan, float)
     problem = Problem.of(M, a, b, structure=result.structure, reg=reg)
-    f = derivatives(problem.structure, M, a, b, P)
+    f = derivatives(problem.structure, M, a, b, P, np.asarray(result.worst_cost, float))
     u, v = (np.asarray(x, float) for x in result.potentials)
     u, v = u + f.a, v + f.b
     if reg > 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -20,13 +21,16 @@ from structot._progress import live_progress
 from structot.result import ConvergenceWarning, Result, Trace
 from structot.solvers.base import State
 from structot.torch import inputs
-from structot.torch.batch import Batch, Limits, Problems, solve_problems
+from structot.torch.batch import Batch, Limits, Problems, Watcher, solve_problems
 from structot.torch.engine import STATUS
 from structot.torch.envelope import differentiable_value
 from structot.torch.fixed_charge import FixedCharge
 from structot.torch.result import TensorResult, of_arrays
+from structot.torch.routes import RouteProblem, in_order, solve_routes
 
-NAME = "entropic"
+Weights = tuple[Tensor, Tensor]
+
+NAME, PATH = "entropic", "interior_point"
 TOL = 1e-4
 COMMON = ("tol", "atol", "max_iter", "time_limit", "callback", "progress")
 _NOTE = "by NumPy, on the CPU"
@@ -47,37 +51,105 @@ def solve(
     """`structot.solve` where M, a or b is a tensor."""
     M = inputs.as_cost(M, inputs.device_of(M, a, b))
     others = {name: x for name, x in options.items() if name not in COMMON}
-    part = stackable(structure, tuple(M.shape), reg, method, init, others)
-    if isinstance(part, str) or bool(M.isinf().any()):
-        options |= {"structure": structure, "reg": reg, "method": method}
-        return solve_by_arrays(by_arrays, M, a, b, {**options, "init": _as_arrays(init)})
-    with memory_of(M):
-        weights = inputs.as_weights(a, b, tuple(M.shape), M.device)
-        given = [x[None] if isinstance(x, Tensor) else None for x in (a, b)]
-        both = weights[0][None], weights[1][None]
-        problems = Problems([part], M[None], given[0], given[1], both, float(reg))
-        batch, seconds, rows = _watched(problems, **{k: options[k] for k in COMMON if k in options})
-    result = make_result(batch, 0, M, structure, float(reg), seconds, rows)
+    common = {name: options[name] for name in COMMON if name in options}
+    reason = _refusal(M, reg, method, init, others)
+    if reason is None:
+        with memory_of(M):
+            weights = inputs.as_weights(a, b, tuple(M.shape), M.device)
+            found = (_by_newton if reg > 0 else _by_path)(M, a, b, weights, structure, reg, common)
+        if found is not None:
+            _warn(found, common.get("tol", TOL))
+            return found
+    options |= {"structure": structure, "reg": reg, "method": method}
+    return solve_by_arrays(by_arrays, M, a, b, {**options, "init": _as_arrays(init)})
+
+
+def _refusal(M: Tensor, reg: Any, method: Any, init: Any, others: dict) -> str | None:
+    """Why a problem is left to arrays, whatever its structure is."""
+    own = NAME if _checks.nonnegative("reg", reg) > 0 else PATH
+    if method not in ("auto", own):
+        return f"method={method!r}"
+    if init is not None or any(x is not None for x in others.values()):
+        return "a start, or relaxed marginals"
+    return "forbidden pairs" if bool(M.isinf().any()) else None
+
+
+def _by_newton(
+    M: Tensor, a: Any, b: Any, weights: Weights, structure: Any, reg: float, common: dict
+) -> TensorResult | None:
+    """Fixed charges with entropy, by Newton's method on the smooth dual."""
+    part = FixedCharge.of(structure, (M.shape[0], M.shape[1]))
+    if isinstance(part, str):
+        return None
+    given = [x[None] if isinstance(x, Tensor) else None for x in (a, b)]
+    both = weights[0][None], weights[1][None]
+    problems = Problems([part], M[None], given[0], given[1], both, float(reg))
+    with _watched(NAME, **common) as watch:
+        batch = solve_problems(problems, watch.limits, watch.deadline, watch.report)
+    return make_result(batch, 0, M, structure, float(reg), watch.deadline.elapsed, watch.rows)
+
+
+def _by_path(
+    M: Tensor, a: Any, b: Any, weights: Weights, structure: Any, reg: float, common: dict
+) -> TensorResult | None:
+    """Routes, by the interior-point method over lanes."""
+    with _watched(PATH, **common) as watch:
+        problem = RouteProblem.of(structure, M.detach(), weights)
+        if isinstance(problem, str):
+            return None
+        answer = solve_routes(problem, watch.limits, watch.deadline, watch.report)
+    unit = problem.cost * problem.mass
+    result = TensorResult(
+        **in_order(problem, answer, M.detach(), weights),
+        value=torch.tensor(answer.value * unit, dtype=torch.float64, device=M.device),
+        value_structured=answer.value * unit,
+        lower_bound=answer.bound * unit,
+        gap=answer.gap,
+        atol=answer.atol * unit,
+        ground_cost=M.detach(),
+        structure=structure,
+        weights=weights,
+        reg=0.0,
+        status=answer.status,
+        method=PATH,
+        n_iter=answer.n_iter,
+        time=watch.deadline.elapsed,
+        trace=_trace(watch.rows),
+    )
+    return replace(result, value=differentiable_value(result, M, a, b, relaxed=False))
+
+
+def _warn(result: Result, tol: float) -> None:
     if not result.converged:
         warnings.warn(
-            f"{result.status} Gap {result.gap:.1e}, asked for {options.get('tol', TOL):.1e} "
+            f"{result.status} Gap {result.gap:.1e}, asked for {tol:.1e} "
             f"(method {result.method!r}, {result.n_iter} iterations).",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return result
 
 
+@dataclass(eq=False)
+class _Watch:
+    """Limits, a clock, and somebody who looks on; the rows of the trace."""
+
+    limits: Limits
+    deadline: Deadline
+    report: Watcher
+    rows: list[tuple[float, ...]]
+
+
+@contextmanager
 def _watched(
-    problems: Problems,
+    name: str,
     tol: Any = TOL,
     atol: Any = None,
     max_iter: Any = None,
     time_limit: Any = None,
     callback: Callable[[State], bool | None] | None = None,
     progress: bool = False,
-) -> tuple[Batch, float, list[tuple[float, ...]]]:
-    """One problem under the eyes of a callback; the answer, its time, and the rows of its trace."""
+) -> Iterator[_Watch]:
+    """One problem under the eyes of a callback and a live line."""
     limits = Limits.of(tol, atol, max_iter)
     seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
     deadline = Deadline(seconds)
@@ -87,11 +159,15 @@ def _watched(
         def report(iteration: int, value: float, bound: float, gap: float) -> bool:
             seen = State(iteration, deadline.elapsed, value, bound, gap)
             rows.append((iteration, seen.time, value, bound))
-            show(NAME, seen)
+            show(name, seen)
             return callback is not None and bool(callback(seen))
 
-        batch = solve_problems(problems, limits, deadline, report)
-    return batch, deadline.elapsed, rows
+        yield _Watch(limits, deadline, report, rows)
+
+
+def _trace(rows: list[tuple[float, ...]]) -> Trace:
+    columns = torch.tensor(rows, dtype=torch.float64).reshape(-1, 4).T.numpy()
+    return Trace(columns[0].astype(int), *columns[1:])
 
 
 def solve_sample(
@@ -107,19 +183,6 @@ def solve_sample(
 ) -> Result:
     """`structot.solve_sample` where a sample is a tensor."""
     return solver(inputs.pairwise(X, Y, metric), a, b, **options)
-
-
-def stackable(
-    structure: Any, shape: tuple[int, ...], reg: Any, method: Any, init: Any, others: dict
-) -> FixedCharge | str:
-    """The problem as a fixed charge, or the reason why it is left to arrays."""
-    if not _checks.nonnegative("reg", reg) > 0:
-        return "reg = 0"
-    if method not in ("auto", NAME):
-        return f"method={method!r}"
-    if init is not None or any(x is not None for x in others.values()):
-        return "a start, or relaxed marginals"
-    return FixedCharge.of(structure, (shape[0], shape[1]))
 
 
 def solve_by_arrays(
@@ -147,7 +210,6 @@ def make_result(
     number = {name: float(getattr(batch, name)[k]) for name in ("structured", "linear", "bound")}
     n_iter = int(batch.n_iter[k])
     rows = rows or [(n_iter, seconds, float(batch.value[k].detach()), number["bound"])]
-    columns = torch.tensor(rows, dtype=torch.float64).T.numpy()
     return TensorResult(
         plan=batch.plan[k, :n, :m],
         value=batch.value[k],
@@ -166,7 +228,7 @@ def make_result(
         method=NAME,
         n_iter=n_iter,
         time=seconds,
-        trace=Trace(columns[0].astype(int), *columns[1:]),
+        trace=_trace(rows),
     )
 
 

@@ -20,7 +20,7 @@ from structot.torch import inputs
 from structot.torch.batch import Batch, Limits, Problems, solve_problems
 from structot.torch.engine import Code
 from structot.torch.fixed_charge import FixedCharge
-from structot.torch.front import make_result, memory_of, solve_by_arrays, stackable
+from structot.torch.front import NAME, make_result, memory_of, solve_by_arrays
 from structot.torch.result import Results
 
 # Pairs that are solved at a time, and the largest part of them that may be padding.
@@ -61,8 +61,9 @@ def solve_batch(
     limits = Limits.of(tol, atol, max_iter)
     seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
     deadline = Deadline(seconds)
-    alone = None if init is None and callback is None else "a start or a callback"
-    tasks = list(_tasks(Ms, a, b, structures, reg, method, alone))
+    stacked = _checks.nonnegative("reg", reg) > 0 and method in ("auto", NAME)
+    alone = None if stacked and init is None and callback is None else "one by one"
+    tasks = list(_tasks(Ms, a, b, structures, alone))
     shared = {"tol": tol, "atol": atol, "max_iter": max_iter, "method": method, "reg": reg}
     shared |= {"callback": callback, "time_limit": time_limit, **others}
     makers: dict[int, Callable[[], Result]] = {}
@@ -105,9 +106,7 @@ def _numbers(index: int, result: Result) -> tuple[Tensor, ...]:
     return torch.tensor([index], device=value.device), value[None], gap, converged
 
 
-def _tasks(
-    Ms: Any, a: Any, b: Any, structures: Any, reg: Any, method: Any, alone: str | None
-) -> Iterator[_Task]:
+def _tasks(Ms: Any, a: Any, b: Any, structures: Any, alone: str | None) -> Iterator[_Task]:
     """Every problem, checked as far as that is cheap; an error says which one it is."""
     if isinstance(Ms, Tensor) and Ms.dim() != 3:
         raise ValueError(
@@ -136,7 +135,7 @@ def _tasks(
             M = M if fine else inputs.as_cost(M, device)
             key = id(structure), tuple(M.shape)
             if key not in known:
-                known[key] = alone or stackable(structure, key[1], reg, method, None, {})
+                known[key] = alone or FixedCharge.of(structure, (M.shape[0], M.shape[1]))
             part = known[key] if fine or bool(M.isfinite().all()) else "forbidden pairs"
         except ValueError as error:
             raise type(error)(f"problem {k}: {error}") from None

@@ -59,6 +59,10 @@ class TensorResult(Result):
     def concentration(self) -> float:
         return self.numpy().concentration
 
+    @property
+    def routes(self) -> Any:
+        return self.numpy().routes
+
     def save(self, path: str | os.PathLike) -> None:
         self.numpy().save(path)
 

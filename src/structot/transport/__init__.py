@@ -2,10 +2,10 @@
 
 from ._flow import InfeasibleError
 from .affine import MarginalProjection
-from .entropy import relative_entropy
+from .entropy import relative_entropy, surpluses
 from .exact import ExactResult, c_transform, emd
 from .kernels import residuals
-from .rounding import Split, marginal_error, round_plan, split_rounding
+from .rounding import Split, fill_columns, marginal_error, round_plan, split_rounding
 from .sinkhorn import SinkhornResult, SinkhornStatus, sinkhorn
 
 __all__ = [
@@ -17,10 +17,12 @@ __all__ = [
     "Split",
     "c_transform",
     "emd",
+    "fill_columns",
     "marginal_error",
     "relative_entropy",
     "residuals",
     "round_plan",
     "sinkhorn",
     "split_rounding",
+    "surpluses",
 ]

@@ -2,6 +2,7 @@
 
 Notation: ``w`` weights of the metric, ``B = 1/w`` (0 on forbidden pairs), ``p, q`` multipliers of
 the row and column sums, ``S`` the Schur complement: the Laplacian of a graph on the smaller side.
+Marginals that may give way, ``x = a - y_a p`` and ``b - y_b q``, add to its diagonal.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class MarginalProjection:
         w > 0, n x m. Values on forbidden pairs are not read.
     allowed
         Boolean n x m; X = 0 where it is False. All pairs by default.
+    yielding
+        (y_a, y_b) >= 0, with weights 1/y: the marginals x move as well, and the sum to minimise has
+        Σ (x - a)² / y_a and Σ (x' - b)² / y_b in addition. 0, the default, holds them.
 
     Examples
     --------
@@ -46,7 +50,12 @@ class MarginalProjection:
            [0. , 0.5]])
     """
 
-    def __init__(self, weights: FloatArray, allowed: BoolArray | None = None) -> None:
+    def __init__(
+        self,
+        weights: FloatArray,
+        allowed: BoolArray | None = None,
+        yielding: tuple[FloatArray, FloatArray] | None = None,
+    ) -> None:
         weights = as_array("weights", weights, 2)
         open_pairs = np.ones(weights.shape, dtype=bool) if allowed is None else np.asarray(allowed)
         if open_pairs.shape != weights.shape:
@@ -61,16 +70,20 @@ class MarginalProjection:
         self._closed = None if open_pairs.all() else ~open_pairs
         self._transposed = weights.shape[0] > weights.shape[1]
         self._parts = _connected_parts(inverse, self._closed is None)
+        given = (np.zeros(size) for size in weights.shape) if yielding is None else yielding
+        self._yielding = tuple(self._unit * y for y in given)
+        small, large = self._yielding[:: -1 if self._transposed else 1]
         B = inverse.T if self._transposed else inverse  # (small, large)
         # A point without any pair gets the multiplier 0 = c / inf.
-        self._large_sums = np.where(B.any(axis=0), B.sum(axis=0), np.inf)
+        self._large_sums = np.where(B.any(axis=0), B.sum(axis=0) + large, np.inf)
         scaled = B / self._large_sums
         S = -(scaled @ B.T)
         # The diagonal from the other entries: exact zero row sums, no cancellation.
         np.fill_diagonal(S, 0.0)
-        np.fill_diagonal(S, -S.sum(axis=1))
+        np.fill_diagonal(S, small + B @ (large / self._large_sums) - S.sum(axis=1))
         small_parts = self._parts[1] if self._transposed else self._parts[0]
-        self._free = _unpinned(S.diagonal(), small_parts)
+        self._loose = _loose_parts(self._parts, self._yielding)
+        self._free = _unpinned(S.diagonal(), small_parts, self._loose)
         self._factor = _factorize(S[np.ix_(self._free, self._free)])
 
     def multipliers(
@@ -94,8 +107,9 @@ class MarginalProjection:
             X[self._closed] = 0.0
         p, q = np.zeros(a.shape[0]), np.zeros(b.shape[0])
         rows, columns = X.sum(axis=1), X.sum(axis=0)
+        y_a, y_b = self._yielding
         for _ in range(2):
-            p_step, q_step = self._solve(a - rows, b - columns)
+            p_step, q_step = self._solve(a - rows - y_a * p, b - columns - y_b * q)
             rows, columns = kernels.shift_sums(X, self._inverse, p_step, q_step)
             p += p_step
             q += q_step
@@ -107,7 +121,7 @@ class MarginalProjection:
         return X, p, q
 
     def _solve(self, r: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """diag(B1) p + B q = r, B' p + diag(B'1) q = c."""
+        """diag(B1 + y_a) p + B q = r, B' p + diag(B'1 + y_b) q = c."""
         B, small, large = self._inverse, r, c
         if self._transposed:
             B, small, large = self._inverse.T, c, r
@@ -120,11 +134,11 @@ class MarginalProjection:
 
     def _check_balance(self, a: FloatArray, b: FloatArray) -> None:
         rows, columns, count = self._parts
-        if count == 1:
+        if count == 1 or self._loose.all():
             return
         supply = np.bincount(rows, weights=a, minlength=count)
         demand = np.bincount(columns, weights=b, minlength=count)
-        worst = float(np.abs(supply - demand).max())
+        worst = float(np.abs(supply - demand)[~self._loose].max(initial=0.0))
         if worst > _BALANCE * float(a.sum()):
             raise InfeasibleError(
                 f"allowed separates the points into {count} parts, and a and b differ by "
@@ -143,12 +157,20 @@ def _connected_parts(inverse: FloatArray, full: bool) -> tuple[np.ndarray, np.nd
     return labels[:n], labels[n:], int(count)
 
 
-def _unpinned(diagonal: FloatArray, parts: np.ndarray) -> np.ndarray:
-    """All indices but one per part, the one with the largest diagonal entry."""
+def _loose_parts(
+    parts: tuple[np.ndarray, np.ndarray, int], yielding: tuple[FloatArray, ...]
+) -> np.ndarray:
+    """Which of the parts hold a marginal that gives way, so that nothing need be pinned there."""
+    found = [np.bincount(at, y > 0, parts[2]) for at, y in zip(parts[:2], yielding, strict=True)]
+    return found[0] + found[1] > 0
+
+
+def _unpinned(diagonal: FloatArray, parts: np.ndarray, loose: np.ndarray) -> np.ndarray:
+    """All indices but one per part that is not loose, the one with the largest diagonal entry."""
     order = np.lexsort((-diagonal, parts))
     first = np.ones(order.size, dtype=bool)
     first[1:] = parts[order][1:] != parts[order][:-1]
-    return np.sort(order[~first])
+    return np.sort(order[~first | (loose[parts[order]] & (diagonal[order] > 0))])
 
 
 def _factorize(S: FloatArray) -> tuple[FloatArray, bool]:

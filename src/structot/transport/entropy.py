@@ -39,6 +39,15 @@ def surplus(x: float, r: float) -> float:
 
 
 @_jit
+def surpluses(x: FloatArray, r: FloatArray) -> FloatArray:
+    """h(x, r) entry by entry, for two vectors."""
+    out = np.empty(x.size)
+    for k in range(x.size):
+        out[k] = surplus(x[k], r[k])
+    return out
+
+
+@_jit
 def _sums(
     P: FloatArray, a: FloatArray, b: FloatArray, d: FloatArray, allowed: BoolArray
 ) -> tuple[float, float]:
@@ -64,10 +73,12 @@ def relative_entropy(
     b: FloatArray,
     metric: FloatArray | float = 1.0,
     allowed: BoolArray | None = None,
+    total: float | None = None,
 ) -> tuple[float, float]:
     """Σ d (P log(P/r) - P + r) over the allowed pairs, and Σ d |P - r|, r = a bᵀ / T.
 
-    The rounding error of the first is a few eps times the sum of both.
+    The rounding error of the first is a few eps times the sum of both. T is ``total``, by default
+    that of a.
 
     Examples
     --------
@@ -79,5 +90,6 @@ def relative_entropy(
     d = np.array(metric, dtype=float, ndmin=2)
     inside = np.empty((0, 0), bool) if allowed is None else np.ascontiguousarray(allowed)
     plan = np.ascontiguousarray(P, dtype=float)
-    total, change = _sums(plan, a, b / a.sum(), np.ascontiguousarray(d), inside)
-    return float(total), float(change)
+    T = a.sum() if total is None else total
+    entropy, change = _sums(plan, a, b / T, np.ascontiguousarray(d), inside)
+    return float(entropy), float(change)

@@ -241,3 +241,32 @@ def _round_allowed(P: FloatArray, a: FloatArray, b: FloatArray, allowed: BoolArr
             "or change the weights."
         )
     return Q
+
+
+def fill_columns(
+    P: FloatArray, b: FloatArray, spread: FloatArray, allowed: BoolArray | None = None
+) -> FloatArray:
+    """P with the column sums b: every column scaled, a column of nothing filled like ``spread``.
+
+    The row sums come out as they may. InfeasibleError where b has mass in a column without any
+    allowed pair of positive spread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fill_columns(np.array([[1.0, 0.0], [3.0, 0.0]]), np.ones(2), np.array([1.0, 1.0]))
+    array([[0.25, 0.5 ],
+           [0.75, 0.5 ]])
+    """
+    total = P.sum(axis=0)
+    empty = np.flatnonzero((b > 0.0) & ~(total > 1e-300))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        Q = P * np.where((b > 0.0) & (total > 1e-300), b / total, 0.0)
+    for j in empty:
+        share = spread if allowed is None else np.where(allowed[:, j], spread, 0.0)
+        if not share.sum() > 0.0:
+            raise InfeasibleError(
+                f"column {j} has mass {b[j]:.6g}, and no allowed pair to take it; allow one."
+            )
+        Q[:, j] = b[j] * share / share.sum()
+    return Q

@@ -56,6 +56,9 @@ def solve_batch(
     *,
     structures: Structure | Sequence[Structure | None] | None = None,
     reg: float = 0.0,
+    unbalanced: Any = None,
+    unbalanced_type: str = "KL",
+    mass: float | None = None,
     method: str | Solver = "auto",
     tol: float = 1e-4,
     atol: float | None = None,
@@ -80,8 +83,9 @@ def solve_batch(
         Weights, one entry per problem; an entry of None, or no sequence at all, means uniform.
     structures
         One structure for all problems, or one (or None) per problem.
-    reg, method, tol, atol, max_iter
-        As in `solve`, the same for all problems. Any other method than "auto" is that of `solve`.
+    reg, unbalanced, unbalanced_type, mass, method, tol, atol, max_iter
+        As in `solve`, the same for all problems. Any other method than "auto" is that of `solve`,
+        and so are relaxed marginals.
     time_limit
         Seconds for the whole call. What is not finished then has its best certified answer so far.
     init
@@ -114,12 +118,16 @@ def solve_batch(
         "atol": None if atol is None else _checks.nonnegative("atol", atol),
         "max_iter": None if max_iter is None else _checks.count("max_iter", max_iter),
         "reg": _checks.nonnegative("reg", reg),
+        "unbalanced": unbalanced,
+        "unbalanced_type": unbalanced_type,
+        "mass": mass,
         "method": method,
         "callback": callback,
     }
     seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
     deadline = Deadline(seconds, Stopwatch().elapsed)
-    tasks = _tasks(Ms, a, b, structures, init, options["reg"])
+    common = {name: options[name] for name in ("reg", "unbalanced", "unbalanced_type", "mass")}
+    tasks = _tasks(Ms, a, b, structures, init, common)
     batch = _Batch(options, deadline, seconds is not None, n_jobs, progress)
     native = [t for t in tasks if t.part and not callback and method == "auto" and t.init is None]
     results = batch.compiled(native)
@@ -129,7 +137,9 @@ def solve_batch(
     return [results[k] for k in range(len(tasks))]
 
 
-def _tasks(Ms: Any, a: Any, b: Any, structures: Any, init: Any, reg: float) -> list[_Task]:
+def _tasks(
+    Ms: Any, a: Any, b: Any, structures: Any, init: Any, common: dict[str, Any]
+) -> list[_Task]:
     """Every problem checked and bound; an error says which one it is."""
     if isinstance(Ms, np.ndarray) and Ms.ndim != 3:
         raise ValueError(
@@ -146,11 +156,12 @@ def _tasks(Ms: Any, a: Any, b: Any, structures: Any, init: Any, reg: float) -> l
     tasks = []
     for k, (M, *weights, structure, start) in enumerate(zip(costs, *columns, strict=True)):
         try:
-            problem = Problem.of(M, *weights, structure=structure, reg=reg)
+            problem = Problem.of(M, *weights, structure=structure, **common)
         except ValueError as error:
             raise type(error)(f"problem {k}: {error}") from None
         arguments = (M, weights[0], weights[1])
-        tasks.append(_Task(k, arguments, structure, start, problem, part_of(problem)))
+        part = part_of(problem) if problem.marginals.hard else None
+        tasks.append(_Task(k, arguments, structure, start, problem, part))
     return tasks
 
 

@@ -5,7 +5,8 @@ linear part of F; d the metric: w / mean(w) for blocks with weights w, so that t
 know w, are called with the *rate* reg / mean(w); log X the prox of V, an isotonic regression per
 block; φ(p, q) = a·p + b·q - reg Σ d (X - r), concave and smooth, with the gradient
 (a - X1, b - Xᵀ1) and the negative Hessian H = Σ_pools X_B c_B c_Bᵀ / (reg d(B)), c_B the edges of
-the pool B per row and column.
+the pool B per row and column. Relaxed marginals (`marginals/`) have dual terms of their own for
+a·p + b·q, what they want in the place of a and b, and a diagonal of their own beside H.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from structot._deadline import check_time
 from structot._parallel import over_blocks
 from structot.blocks.function import Blocks
 from structot.blocks.pools import Pools
-from structot.certificate import Dual, safe_sum
+from structot.certificate import Dual, dual_terms, safe_sum
 from structot.problem import Problem
 from structot.solvers.entropic import kernels
 from structot.solvers.entropic.hessian import Hessian
-from structot.transport import round_plan, sinkhorn
+from structot.solvers.entropic.relaxed import relaxed_sinkhorn
+from structot.transport import sinkhorn
 
 Array = np.ndarray
 
@@ -41,6 +43,7 @@ class SmoothDual(ABC):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.a, self.b, self.total = problem.a, problem.b, problem.total
+        self.marginals = problem.marginals
         self.shape, self.reg = problem.shape, problem.reg
         with np.errstate(divide="ignore"):
             self.la, self.lb = np.log(self.a), np.log(self.b / self.total)
@@ -58,13 +61,14 @@ class SmoothDual(ABC):
         check_time()
         self.p, self.q, self.reg = p, q, reg
         with np.errstate(over="ignore", invalid="ignore"):
-            phi = float(self.a @ p + self.b @ q - reg * (self._point() - self.mass))
+            phi = self.marginals.dual_value(p, q) - reg * (self._point() - self.mass)
         return phi if np.isfinite(phi) else -np.inf
 
     @property
     def gradient(self) -> Array:
-        """(a - X1, b - Xᵀ1)."""
-        return np.concatenate([self.a - self.rows, self.b - self.cols])
+        """(a - X1, b - Xᵀ1); what relaxed marginals want in the place of a and b."""
+        sums = self.rows, self.cols
+        return self.marginals.wanted(self.p, self.q, *sums) - np.concatenate(sums)
 
     @property
     def error(self) -> float:
@@ -106,15 +110,18 @@ class SmoothDual(ABC):
         """Multipliers that increase φ with K fixed, from the last ones: Sinkhorn's iteration."""
         with np.errstate(invalid="ignore", over="ignore"):
             L = self.la[:, None] + self.lb - K / reg
+        if not self.marginals.hard:
+            return relaxed_sinkhorn(L, self.marginals, reg, self.q, sweeps)
         init = (self.p / reg, self.q / reg)
         f, g = sinkhorn(L, self.a, self.b, init=init, tol=1e-3, max_iter=sweeps).potentials
         return reg * f, reg * g
 
     def round(self) -> tuple[Array, float]:
         """X rounded into U(a, b), and the objective there. Far from the answer X may overflow."""
-        P = np.minimum(self.plan(), np.minimum.outer(self.a, self.b))
+        largest = np.minimum.outer(self.a, self.b) if self.marginals.hard else 1e3 * self.total
+        P = np.minimum(self.plan(), largest)
         np.nan_to_num(P, copy=False)
-        P = round_plan(P, self.a, self.b, allowed=self.problem.function.allowed, overwrite=True)
+        P = self.problem.feasible(P, (self.p, self.q), overwrite=True)
         return P, self.value(P)
 
     def prove(self, u: Array, v: Array, K: Array) -> Dual:
@@ -127,12 +134,13 @@ class SmoothDual(ABC):
             u[~rows] = np.where(np.isfinite(low), low, 0.0)[~rows]
             low = np.min(K - u[:, None], axis=0)
             v[~cols] = np.where(np.isfinite(low), low, 0.0)[~cols]
-        terms = np.concatenate([self.a * u, self.b * v])
+        u, v = self.marginals.clip(*self.marginals.shifted(u, v))
+        terms, made_of = dual_terms(self.problem, u, v)
         with np.errstate(over="ignore", invalid="ignore"):
             loss, size = (sum(part) for part in zip(*self._loss(u, v, K), strict=True))
         if not np.isfinite(loss + size):
             return Dual(u, v, K, -np.inf)
-        size += float(np.abs(terms).sum())
+        size += made_of
         return Dual(u, v, K, safe_sum(np.append(terms, -loss), K.size, size))
 
 
@@ -279,6 +287,7 @@ class BlocksDual(SmoothDual):
     def value(self, P: Array) -> float:
         x = self.layer.gather(P)
         value = self._structured(x) + (float(x @ self.C) if self.C.size else 0.0)
+        value += self.marginals.penalty(P)[0]
         return value + self.problem.reg * self._entropy(x)
 
     def _structured(self, x: Array) -> float:
@@ -295,13 +304,16 @@ class BlocksDual(SmoothDual):
         d = self.layer.metric
         # In another metric a row or column has no closed form: an equation in one unknown each.
         p, q = self.p.copy(), self.q.copy()
+        rows, columns = self.marginals.sides
         KT, dT = np.ascontiguousarray(K.T), np.ascontiguousarray(d.T)
         with np.errstate(divide="ignore"):
             la, lb = np.log(self.a / self.total), np.log(self.b)
         for _ in range(-(-sweeps // 5)):  # each sweep costs as much as some of the plain ones
             check_time()
-            _scale(K, d, self.la, self.lb, q, reg / self.unit, p)
-            _scale(KT, dT, lb, la, p, reg / self.unit, q)
+            _scale(K, d, self.la, self.lb, q, reg / self.unit, rows.yielding, p)
+            p = rows.clip(p)
+            _scale(KT, dT, lb, la, p, reg / self.unit, columns.yielding, q)
+            q = columns.clip(q)
         return p, q
 
 

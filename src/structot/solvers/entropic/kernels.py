@@ -210,11 +210,12 @@ def plain_loss(first, last, K, a, b, u, v, reg):
 
 
 @_jit
-def scale_rows(first, last, K, d, la, lb, q, reg, p):
+def scale_rows(first, last, K, d, la, lb, q, reg, yielding, p):
     """p_i with Σ_j r_ij exp((p_i + q_j - K_ij) / (reg d_ij)) = a_i, row by row, in place.
 
-    Newton on the logarithm of the sum, a convex increasing function of p_i: after one step it only
-    comes down, to within 1e-3 of the mass here.
+    A side relaxed by KL wants a_i exp(-yielding · p_i) instead. Newton on the logarithm of the sum,
+    a convex increasing function of p_i: after one step it only comes down, to within 1e-3 of the
+    mass here.
     """
     m = K.shape[1]
     for i in range(first, last):
@@ -234,8 +235,8 @@ def scale_rows(first, last, K, d, la, lb, q, reg, p):
                 y = np.exp(lb[j] + (x + q[j] - K[i, j]) / (reg * d[i, j]) - top)
                 total += y
                 slope += y / (reg * d[i, j])
-            excess = top + np.log(total)
-            x -= excess * total / slope
+            excess = top + np.log(total) + yielding * x
+            x -= excess / (slope / total + yielding)
             if abs(excess) < 1e-3:
                 break
         p[i] = x
@@ -358,3 +359,21 @@ def bipartite_times(theta, x, y):
             cols[j] += t * z
         rows[i] = total
     return rows, cols
+
+
+@_jit
+def log_sums(first, last, L, g, out):
+    """log Σ_j exp(L_ij + g_j) of some rows; -inf for a row of nothing."""
+    m = L.shape[1]
+    for i in range(first, last):
+        top = -np.inf
+        for j in range(m):
+            y = L[i, j] + g[j]
+            top = y if y > top else top
+        total = 0.0
+        if top > -np.inf:
+            for j in range(m):
+                total += np.exp(L[i, j] + g[j] - top)
+            out[i] = top + np.log(total)
+        else:
+            out[i] = -np.inf

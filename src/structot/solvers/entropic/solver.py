@@ -19,12 +19,12 @@ from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
 from structot.certificate import Dual
 from structot.problem import Problem
+from structot.solvers._held import held_direction
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.entropic.dual import smooth_dual
-from structot.solvers.entropic.hessian import Directions
+from structot.solvers.entropic.hessian import Directions, Hessian
 from structot.solvers.start import Start
-from structot.transport import c_transform, round_plan
 
 Array = np.ndarray
 
@@ -72,6 +72,7 @@ class Entropic(Solver):
     """
 
     name: ClassVar[str] = "entropic"
+    takes_relaxed: ClassVar[bool] = True
     first_reg: float = 0.02
     first_reg_weighted: float = 0.5
     stage: float = 4.0
@@ -122,7 +123,7 @@ class _Ascent:
         self.directions = Directions(options.dense, options.dense_last, options.cg_steps)
         # A point of B(F) to begin with.
         self.K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
-        dual.p, dual.q = c_transform(self.K, np.zeros(problem.shape[0]))
+        dual.p, dual.q = problem.marginals.fitted(self.K, np.zeros(problem.shape[0]))
         costs = float(np.abs(self.K).max(where=np.isfinite(self.K), initial=0.0))
         self.reach = costs + 50.0 * problem.reg  # no sensible step is longer
 
@@ -133,12 +134,12 @@ class _Ascent:
         potentials below a point of B(F).
         """
         problem, dual = self.problem, self.dual
-        P = round_plan(problem.independent, problem.a, problem.b, allowed=problem.function.allowed)
+        P = problem.feasible(problem.independent)
         yield _step(P, dual.value(P), dual.prove(dual.p, dual.q, self.K))
         regs = self._stages()
         if start.potentials is not None:
             cold = dual.p, dual.q
-            if dual.evaluate(*start.potentials, problem.reg) > -np.inf:
+            if dual.evaluate(*problem.released(*start.potentials), problem.reg) > -np.inf:
                 self.K, regs = dual.cost(), regs[-1:]
             else:
                 dual.p, dual.q = cold
@@ -158,6 +159,7 @@ class _Ascent:
 
     def _enter(self, reg: float) -> Iterate:
         p, q = self.dual.balance(self.K, reg, self.options.sweeps)
+        p, q = self.problem.released(p, q)
         return Iterate(p, q, self.dual.evaluate(p, q, reg))
 
     def _stage(self, reg: float) -> Iterator[Step | None]:
@@ -174,7 +176,8 @@ class _Ascent:
             point = following
         self.K = dual.cost()
         # What a larger reg proves: K is in B(F) all the same, and potentials below it are safe.
-        yield _step(*dual.round(), dual.prove(*c_transform(self.K, dual.p), self.K))
+        potentials = self.problem.marginals.fitted(self.K, dual.p)
+        yield _step(*dual.round(), dual.prove(*potentials, self.K))
 
     def _final(self) -> Iterator[Step | None]:
         """Newton steps at the reg of the problem until doubles can do no better."""
@@ -213,17 +216,19 @@ class _Ascent:
         """
         dual, options = self.dual, self.options
         g, H, error = dual.gradient, dual.hessian(), dual.error
-        lent = self._lent(H.diagonal)
+        relaxed = self.problem.marginals
+        own = self._lent(H.diagonal) + relaxed.curvature(point.p, point.q)
+        held = None if relaxed.smooth else relaxed.held(point.p, point.q, dual.rows, dual.cols)
         best: Iterate | None = None
         damping, n = point.damping, point.p.size
         for _ in range(options.rounds):
-            s = self.directions.solve(H, g, damping * H.diagonal + lent, min(0.1, error))
+            s = self._direction(H, g, damping * H.diagonal + own, min(0.1, error), point, held)
             if not np.isfinite(s).all():  # H has over- or underflowed
                 break
             # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
             s *= min(1.0, self.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
             slope = float(g @ s)
-            t, found = self._line_search(point, s, slope, error)
+            t, found = self._line_search(point, s, g, error, held)
             if found is not None and (best is None or found.phi > best.phi):
                 best = found
             if t >= options.long or slope <= self._noise(point):
@@ -245,6 +250,19 @@ class _Ascent:
         if dual.p is not best.p:
             dual.evaluate(best.p, best.q, dual.reg)
         return best if t == 1.0 else self._rebalanced(best)
+
+    def _direction(
+        self, H: Hessian, g: Array, D: Array, tol: float, point: Iterate, held: Array | None
+    ) -> Array:
+        """s with (H + diag(D)) s = g, as far as the dual terms of the marginals allow it."""
+        if held is None:
+            return self.directions.solve(H, g, D, tol)
+        return held_direction(
+            lambda x, D: self.directions.solve(H, x, D, tol),
+            H.times,
+            *(g, D, self.problem.marginals, (point.p, point.q), held),
+            largest=float(H.diagonal.max()),
+        )
 
     def _lent(self, diagonal: Array) -> Array:
         """Curvature that points whose part of the plan is not alive yet borrow from the plan r."""
@@ -272,17 +290,22 @@ class _Ascent:
         return 1e-14 * float(size + dual.reg * dual.mass)
 
     def _line_search(
-        self, point: Iterate, s: Array, slope: float, error: float
+        self, point: Iterate, s: Array, g: Array, error: float, held: Array | None
     ) -> tuple[float, Iterate | None]:
-        """The largest step among 1, 1/2, ... with enough ascent; the last step tried if none."""
+        """The largest step among 1, 1/2, ... with enough ascent; the last step tried if none.
+
+        Potentials end where the dual terms of their side do.
+        """
         dual, n, noise = self.dual, point.p.size, self._noise(point)
+        clip, slope = self.problem.marginals.clip, float(g @ s)
         t = 1.0
         while slope > 0.0:
             check_time()
-            p, q = point.p + t * s[:n], point.q + t * s[n:]
+            p, q = clip(point.p + t * s[:n], point.q + t * s[n:], held)
+            rise = g[:n] @ (p - point.p) + g[n:] @ (q - point.q)
             phi = dual.evaluate(p, q, dual.reg)
             level = slope <= 1e2 * noise  # only the gradient can tell better from worse
-            if phi >= point.phi + 1e-4 * t * slope or (level and dual.error < 0.9 * error):
+            if phi >= point.phi + 1e-4 * rise or (level and dual.error < 0.9 * error):
                 return t, Iterate(p, q, phi)
             if slope <= noise or t < 1e-7:
                 break

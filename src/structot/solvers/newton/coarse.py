@@ -34,6 +34,7 @@ def coarse_start(problem: Problem) -> Start:
         return Start()
     A: Array = np.bincount(k, problem.a)
     B: Array = np.bincount(t, problem.b)
+    B *= A.sum() / B.sum()  # where marginals are relaxed the totals may differ
     x = layer.gather(problem.independent)
     price = layer.greedy_edges(x)
     if problem.function.allowed is not None or price @ x > _DISCOUNT * (layer.single_edges() @ x):

@@ -6,7 +6,9 @@ Notation. Around the plan Y, with multipliers p, q of the marginals and z = p �
            = a·p + b·q + ρ/2 Σ w (Y² - X²),     X = prox(Y + (z - C)/(ρ w)),
     ∇φ = (a - X1, b - Xᵀ1),     -∂²φ ∋ H = (1/ρ) Σ_B c_B c_Bᵀ / w(B)   over the pools B.
 
-The second form of φ holds because f(X) = <K, X> with K = ρ w (V - X) in B(F).
+The second form of φ holds because f(X) = <K, X> with K = ρ w (V - X) in B(F). Relaxed marginals
+(`marginals/`) have dual terms of their own for a·p + b·q, what they want in the place of a and b,
+and a diagonal of their own beside H.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from structot.blocks.function import Blocks
 from structot.blocks.pools import PoolMatrix, Pools, pool_matrix
 from structot.certificate import potential_size, transport_bound
 from structot.problem import Problem
+from structot.solvers._held import held_direction
 from structot.solvers.newton import kernels
 from structot.solvers.newton.hessian import GroupedHessian
 
@@ -72,6 +75,9 @@ class ProximalDual:
         mean = self.full_diagonal.sum() / (2 * layer.w.size)
         self.full_diagonal[self.full_diagonal == 0] = mean  # points without edges
         self._hessian: GroupedHessian | None = None
+        # Of the sides at the last point: their curvature, and the multipliers they hold.
+        self._own, self._point = np.zeros(self.n + self.m), (np.zeros(self.n), np.zeros(self.m))
+        self.held: Array | None = None
 
     @property
     def X(self) -> Array:
@@ -99,8 +105,11 @@ class ProximalDual:
             lambda i, j: kernels.marginals(i, j, F.edges, pools, self.Y, self.n, self.m),
         )
         rows, cols, square, moved = (sum(x) for x in zip(*parts, strict=True))
-        phi = self.a @ p + self.b @ q + 0.5 * self.rho * (self._square - square)
-        gradient = np.concatenate([self.a - rows, self.b - cols])
+        marginals = self.problem.marginals
+        phi = marginals.dual_value(p, q) + 0.5 * self.rho * (self._square - square)
+        gradient = marginals.wanted(p, q, rows, cols) - np.concatenate([rows, cols])
+        self._own, self._point = marginals.curvature(p, q), (p, q)
+        self.held = None if marginals.smooth else marginals.held(p, q, rows, cols)
         return Value(float(phi), gradient, float(moved))
 
     def _prox(
@@ -136,7 +145,30 @@ class ProximalDual:
         """
         # The null direction (1, -1), and points without active edges, need a trace of diagonal.
         check_time()
-        ridge = 1e-10 * self.full_diagonal / self.rho
+        ridge = 1e-10 * self.full_diagonal / self.rho + self._own
+        if self.held is None:
+            return self._direction(G, gradient, share, active, ridge)
+        return held_direction(
+            lambda x, D: self._direction(G, x, share, active, D),
+            lambda x: self._times(G, x, share, active),
+            *(gradient, ridge, self.problem.marginals, self._point, self.held),
+            largest=float(self.full_diagonal.max()) / self.rho,
+        )
+
+    def _times(self, G: PoolMatrix, x: Array, share: float, active: bool) -> Array:
+        """((1 - share) H + share · H_alone) x."""
+        matrix, F = G.sparse(self.n + self.m), self.layer
+        out = matrix.T @ ((1.0 - share) * self._theta(G) * (matrix @ x))
+        change = (x[F.row] + x[self.n + F.col]) * (share / self.rho) / F.w
+        if active:
+            change[self.X <= 0.0] = 0.0
+        out[: self.n] += np.bincount(F.row, change, self.n)
+        out[self.n :] += np.bincount(F.col, change, self.m)
+        return out
+
+    def _direction(
+        self, G: PoolMatrix, gradient: Array, share: float, active: bool, ridge: Array
+    ) -> Array:
         if ridge.size > _DENSE:
             return self._conjugate_gradients(G, gradient, share, ridge)
         F = self.layer
@@ -227,7 +259,6 @@ class ProximalDual:
     def _proved(self, Y: Array, X: Array, p: Array, q: Array, rho: float) -> Proof:
         F = self.true_layer
         u, v = kernels.bound_potentials(F.edges, Y, X, p, q, rho)
-        # Points without edges get potential 0.
-        u, v = (np.where(np.isfinite(x), x, 0.0) for x in (u, v))
+        u, v = self.problem.marginals.proved(u, v)
         made_of = potential_size(self.problem, p, q) + (rho * self._square if Y.size else 0.0)
         return u, v, transport_bound(self.problem, u, v, made_of)

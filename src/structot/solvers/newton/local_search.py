@@ -27,7 +27,6 @@ from structot.blocks.function import Blocks
 from structot.blocks.pools import Pools
 from structot.problem import Problem
 from structot.solvers.newton import kernels
-from structot.transport import round_plan
 
 Array = np.ndarray
 
@@ -130,7 +129,8 @@ def nearby_plan(
         return None
     moves = _moves(layer, C, pools, z, anchors, places)
     sets, singles = len(anchors), moves.edge.size
-    weights = np.concatenate([problem.a, problem.b]) / problem.total
+    sums = (np.bincount(i, pools.X, size) for i, size in zip(layer.edges[1:3], layer.shape))
+    weights = np.concatenate(problem.marginals.aims(*z, *sums)) / problem.total
     # The last columns, mass that is left to rounding, make the program feasible in any case.
     columns = scipy.sparse.hstack(
         [_marginals(layer, x.edges, np.ones(x.edges.size), 0 * x.edges, 1) for x in anchors]
@@ -173,7 +173,7 @@ def nearby_plan(
         x[member.edges] += step
     np.add.at(x, moves.edge, moves.sign * level[sets : sets + singles])
     P = layer.scatter(np.maximum(x, 0.0, out=x))
-    P = round_plan(P, problem.a, problem.b, problem.function.allowed, overwrite=True)
+    P = problem.feasible(P, z, overwrite=True)
     u, v = np.split(unit * answer.eqlin.marginals, [problem.a.size])
     return Nearby(P, u, v, left=float(level[sets + singles :].sum()) / problem.total)
 

@@ -25,7 +25,6 @@ from structot.solvers.newton.dual import ProximalDual, Value
 from structot.solvers.newton.local_search import Search
 from structot.solvers.start import Start
 from structot.submodular.base import inner as inner_product
-from structot.transport import round_plan
 
 Array = np.ndarray
 
@@ -75,15 +74,18 @@ class Newton(Solver):
     rho: float = 1.0
     patience: int = 1000
     name: ClassVar[str] = "newton"
+    takes_relaxed: ClassVar[bool] = True
 
     def objection(self, problem: Problem) -> str | None:
         if not problem.layers:
-            return "F is modular; use method='exact'"
-        if problem.blocks is None:
+            if problem.marginals.linear:
+                return "F is modular; use method='exact'"
+        elif problem.blocks is None:
             return "it needs one layer of disjoint blocks; use method='splitting'"
         return super().objection(problem)
 
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
+        problem = problem.with_blocks()
         with single_threaded_blas(sum(problem.shape)):
             yield from _proximal_newton(problem, start, self)
 
@@ -140,6 +142,7 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
         start = coarse_start(problem)
         pace.rho /= 5 if start.plan is not None else 1
     p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
+    p, q = problem.released(p, q)
     plan = problem.independent if start.plan is None else start.plan
     inner.recentre(pace.rho, plan)
     del plan, start  # as large as the problem, and not needed again
@@ -200,20 +203,23 @@ def _newton_step(
     inner: ProximalDual, p: Array, q: Array, value: Value, share: float
 ) -> tuple[Array, Array, Value, float, bool]:
     """One damped Newton step with a line search on the concave φ; adapts the damping share."""
-    n = p.size
+    n, clip = p.size, inner.problem.marginals.clip
     G = inner.pool_matrix()
-    d = inner.direction(G, value.gradient, share, active=False)
+    d, held = inner.direction(G, value.gradient, share, active=False), inner.held
     rise = float(value.gradient @ d)
     length = 1.0
     for trial in range(14):
         check_time()
-        there = inner.evaluate(p + length * d[:n], q + length * d[n:])
+        # Potentials end where the dual terms of their side do.
+        p_there, q_there = clip(p + length * d[:n], q + length * d[n:], held)
+        there = inner.evaluate(p_there, q_there)
         slope = float(there.gradient @ d)
+        gained = value.gradient[:n] @ (p_there - p) + value.gradient[n:] @ (q_there - q)
         # Near the maximum φ is flat to rounding, and its derivative decides.
         flat = abs(there.phi - value.phi) <= 1e-13 * abs(value.phi)
-        if there.phi >= value.phi + 1e-4 * length * rise or (flat and abs(slope) <= 0.9 * rise):
+        if there.phi >= value.phi + 1e-4 * gained or (flat and abs(slope) <= 0.9 * rise):
             share = min(max(share * (0.3 if trial == 0 else 3.0), _DAMPING[0]), _DAMPING[1])
-            return p + length * d[:n], q + length * d[n:], there, share, True
+            return p_there, q_there, there, share, True
         # Along the line φ' falls from rise to slope: its zero is about where the secant says.
         length *= min(max(rise / (rise - slope), 0.1), 0.7) if slope < 0 else 0.5
     return p, q, inner.evaluate(p, q), min(100.0 * share, _DAMPING[1]), share < _DAMPING[1]
@@ -242,7 +248,7 @@ class _Certifier:
     def __call__(self, p: Array, q: Array, value: Value) -> Step:
         problem, inner = self.problem, self.inner
         P = inner.layer.scatter(inner.repaired(value.gradient, _REPAIR_SHARE))
-        P = round_plan(P, problem.a, problem.b, problem.function.allowed, overwrite=True)
+        P = problem.feasible(P, (p, q), overwrite=True)
         check_time()
         objective, before = self._objective(P), self.gap
         self.best_value = min(self.best_value, objective)
@@ -276,6 +282,7 @@ class _Certifier:
         """f(P) as in `Problem.objective`, with the memory of the projection."""
         F = self.inner.true_layer
         value = F.extension_edges(F.gather(P, out=self.inner.V), self.projection)
+        value += self.problem.marginals.penalty(P)[0]
         return (
             value if self.problem.linear is None else value + inner_product(P, self.problem.linear)
         )

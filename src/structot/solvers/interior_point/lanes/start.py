@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from structot.solvers.interior_point.lanes.newton import NOTHING, Point, Program
+from structot.solvers.interior_point.lanes.program import NOTHING, Point, Program
 
 Array = Any  # of the library in use
 
