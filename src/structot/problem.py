@@ -262,7 +262,8 @@ class Problem:
         """Potentials to begin with: of the best shift, and best where a point has no pair."""
         pairs, marginals = self.function.allowed, self.marginals
         if pairs is not None:
-            p, q = marginals.released(p, q, pairs.any(axis=1), pairs.any(axis=0))
+            rows, columns = (np.asarray(pairs.any(axis=axis)) for axis in (1, 0))
+            p, q = marginals.released(p, q, rows, columns)
         return marginals.clip(*marginals.shifted(p, q))
 
     def linear_value(self, P: Array) -> float:

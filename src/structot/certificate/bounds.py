@@ -41,7 +41,15 @@ def transport_bound(problem: Problem, u: Array, v: Array, made_of: float = 0.0) 
 
 
 def dual_terms(problem: Problem, u: Array, v: Array) -> tuple[Array, float]:
-    """The terms of D_a°(u) + D_b°(v), and the size of what they are made of."""
+    """The terms of D_a°(u) + D_b°(v), and the size of what they are made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> dual_terms(Problem.of([[1.0, 3.0], [3.0, 1.0]]), np.ones(2), np.zeros(2))[1]
+    1.0
+    """
     terms = problem.marginals.dual(u, v)
     size = float(np.abs(terms).sum())
     return terms, size if problem.marginals.hard else size + potential_size(problem, u, v)

@@ -250,8 +250,8 @@ class Marginals:
     def proved(self, u: Array, v: Array) -> tuple[Array, Array]:
         """Potentials in the domain from any with u ⊕ v in P(F) and 0 in P(F), and as good.
 
-        Points without a pair come as +inf. The others are shifted, cut from above, and where they are below the domain drawn towards 0: P(F)
-        is convex.
+        Points without a pair come as +inf. The others are shifted, cut from above, and where they
+        are below the domain drawn towards 0: P(F) is convex.
         """
         u, v = self.released(u, v, np.isfinite(u), np.isfinite(v))
         if self.hard:

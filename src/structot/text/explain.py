@@ -47,6 +47,11 @@ class PhraseFate:
 
     With weights a of its words it pays at least price · max a, and at most price · Σ a; ``kept`` is
     the share of the difference that it saved. ``side`` is "source" or "target".
+
+    Examples
+    --------
+    >>> PhraseFate(("two", "dogs"), "source", kept=1.0, pays=0.1).kept
+    1.0
     """
 
     words: tuple[str, ...]

@@ -115,6 +115,13 @@ class WordCoverage:
         The words without a vector, with their counts.
     empty
         Positions of the texts of which no word is left.
+
+    Examples
+    --------
+    >>> from structot.text import WordMover
+    >>> found = WordMover({"dogs": [1.0], "bark": [2.0]}).coverage(["Dogs bark", "zebras bark"])
+    >>> found.n_words, dict(found.unknown)
+    (4, {'zebras': 1})
     """
 
     n_texts: int
