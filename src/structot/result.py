@@ -335,13 +335,7 @@ def _with_suffix(path: str | os.PathLike) -> Path:
 
 
 _NUMBERS = (
-    "value",
-    "value_structured",
-    "value_linear",
-    "lower_bound",
-    "gap",
-    "atol",
-    "reg",
-    "time",
+    *("value", "value_structured", "value_linear", "lower_bound"),
+    *("gap", "atol", "reg", "time"),
 )
 _TRACE = ("iteration", "time", "value", "lower_bound")
