@@ -85,12 +85,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    # Wide tables and signatures need the room.
-    "secondary_sidebar_items": {
-        "**": ["page-toc"],
-        "benchmarks": [],
-        "api/generated/*": [],
-    },
+    "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": []},  # its table is wide
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
