@@ -49,10 +49,7 @@ class ConvergenceWarning(UserWarning):
 
     Examples
     --------
-    >>> import warnings, structot as sot
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", ConvergenceWarning)  # a missed gap is an error here
-    ...     sot.solve([[1.0, 2.0], [3.0, 1.0]]).converged
+    >>> issubclass(ConvergenceWarning, UserWarning)  # so that it can be filtered, or made an error
     True
     """
 
