@@ -28,7 +28,9 @@ def adaptation(quick: bool) -> list[Row]:
 
     def make(size: int) -> Contestants:
         data = clusters(size, n_classes=CLASSES, seed=0)
-        exact = StructuredTransport(concave=ThresholdSqrt(ALPHA), reg=0.0, tol=1e-3)
+        exact = StructuredTransport(
+            "groups", concave=ThresholdSqrt(ALPHA), cost_scale="mean", tol=1e-3
+        )
         # The regularisation that the other tasks give POT's group lasso, and POT's own defaults.
         lasso = ot.da.SinkhornLpl1Transport(reg_e=0.05, reg_cl=0.1, norm="max")
         return {

@@ -20,7 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import structot
-from benchmarks import adaptation, batch, images, relaxed, report, sentences, structures, tasks
+from benchmarks import (
+    adaptation,
+    batch,
+    images,
+    relaxed,
+    report,
+    routes,
+    sentences,
+    structures,
+    tasks,
+)
 from benchmarks.draw import draw
 from benchmarks.measure import say
 from benchmarks.rows import Row, markdown
@@ -31,6 +41,7 @@ for _task in (
     structures.neighborhoods,
     batch.many_problems,
     relaxed.relaxed_marginals,
+    routes.routes,
     adaptation.adaptation,
     images.color_transfer,
     sentences.sentences,

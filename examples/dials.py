@@ -1,4 +1,4 @@
-"""What the dial does: the same points at three discounts, and the path between them.
+"""Plain, by groups, by routes: three plans for the same points, and the path along a discount.
 
     python examples/dials.py [FOLDER]
 
@@ -19,43 +19,54 @@ import numpy as np
 import structot as sot
 from structot.datasets.synthetic import ClusterProblem, clusters
 
-SHOWN = (0.0, 0.65, 0.9)  # discounts
 
-
-def solve(data: ClusterProblem, discounts: np.ndarray, tol: float) -> sot.Path:
-    """One answer per discount."""
+def shown(data: ClusterProblem) -> dict[str, sot.Result]:
+    """The three answers of the picture; plain transport as routes without a charge."""
     labels = data.source_labels, data.target_labels
-    structures = [sot.Groups(*labels, sot.concave.Discount(d)) for d in discounts]
-    return sot.solve_path(data.cost, structures=structures, tol=tol)
+    structures = {
+        "plain transport": sot.Routes(*labels, charge=0.0),
+        "Groups, discount 0.9": sot.Groups(*labels, sot.concave.Discount(0.9)),
+        "Routes, charge 0.3": sot.Routes(*labels, charge=0.3),
+    }
+    return {
+        name: sot.solve(data.cost, structure=structure, tol=1e-7)
+        for name, structure in structures.items()
+    }
 
 
-def draw(data: ClusterProblem, path: sot.Path) -> plt.Figure:
+def draw(data: ClusterProblem, results: dict[str, sot.Result]) -> plt.Figure:
     """Points and plans side by side, with what each costs below."""
     labels = data.source_labels, data.target_labels
-    figure, axes = plt.subplots(2, len(path), figsize=(9, 6.6), layout="constrained")
-    table = path.table()
-    for k, (result, (top, bottom)) in enumerate(zip(path, axes.T, strict=True)):
+    figure, axes = plt.subplots(2, len(results), figsize=(9, 6.6), layout="constrained")
+    for (name, result), (top, bottom) in zip(results.items(), axes.T, strict=True):
         sot.plot.matching(data.X, data.Y, result, *labels, ax=top)
         sot.plot.plan(result, *labels, ax=bottom).set(ylabel="")
-        name = f"discount {path.dials[k]:g}"
-        top.set_title(f"{name} (plain transport)" if path.dials[k] == 0 else name, fontsize=11)
+        top.set_title(name, fontsize=11)
         bottom.set_xlabel(
-            f"linear cost {table['linear'][k]:.1f}\n"
-            f"concentration {table['concentration'][k]:.0%}\n"
-            f"partners {table['partners'][k]:.1f}",
+            f"linear cost {result.value_linear:.1f}\n"
+            f"concentration {result.concentration:.0%}\n"
+            f"partners {result.partners.mean():.1f}",
             fontsize=11,
         )
     return figure
+
+
+def along_discounts(data: ClusterProblem, discounts: np.ndarray) -> sot.Path:
+    """One answer of `Groups` per discount."""
+    labels = data.source_labels, data.target_labels
+    structures = [sot.Groups(*labels, sot.concave.Discount(d)) for d in discounts]
+    return sot.solve_path(data.cost, structures=structures, tol=1e-3)
 
 
 def main(folder: Path) -> None:
     """Both pictures, for the clouds of three classes that the tests and the documents use."""
     folder.mkdir(parents=True, exist_ok=True)
     data = clusters(100, n_classes=3)
-    path = solve(data, np.array(SHOWN), tol=1e-5)
-    print(path)
-    draw(data, path).savefig(folder / "dials.png", dpi=80)
-    path = solve(data, np.linspace(0.0, 0.95, 20), tol=1e-3)
+    results = shown(data)
+    for name, result in results.items():
+        print(f"{name}\n{result}")
+    draw(data, results).savefig(folder / "dials.png", dpi=80)
+    path = along_discounts(data, np.linspace(0.0, 0.95, 20))
     print(path)
     path.plot(label="discount").figure.savefig(folder / "path.png", dpi=90)
 

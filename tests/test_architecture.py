@@ -20,12 +20,13 @@ FLOORS = (
     "structures",
     "marginals problem",
     "certificate",
+    "outcome",
     "result",
     "plot",
     "solvers torch",
     "adaptation text image",
     ".",
-    "experiments _warmup",
+    "experiments explorer _warmup",
     "cli __main__",
 )
 

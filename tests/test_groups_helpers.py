@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from structot import solve
 from structot.concave import Linear, Sqrt
-from structot.groups import clusters, neighborhoods, ngrams, superpixels
-from structot.structures import Groups
+from structot.groups import clusters, diagonals, neighborhoods, ngrams, superpixels
+from structot.structures import Coverage, Groups
 
 Array = np.ndarray
 
@@ -43,6 +43,27 @@ def test_padded_windows_with_linear_g_are_plain_transport() -> None:
         ngrams(5, 2, True), ngrams(4, 2, True), Linear(), equal_coverage=True, units="cost"
     )
     assert solve(M, structure=windows).value == pytest.approx(solve(M).value, rel=1e-4)
+
+
+@given(source=st.integers(1, 7), target=st.integers(1, 7), n=st.integers(1, 4))
+def test_diagonals_hold_every_pair_n_times_and_step_by_one(
+    source: int, target: int, n: int
+) -> None:
+    held = np.zeros((source, target), int)
+    for pairs in diagonals(source, target, n):
+        assert 0 < len(pairs) <= n
+        assert (np.diff(pairs, axis=0) == 1).all()
+        held[tuple(pairs.T)] += 1
+    assert (held == n).all()
+
+
+def test_a_charge_on_diagonals_is_total_variation() -> None:
+    """For n = 2: Σ max(x, y) = Σ x + half the variation along each diagonal, ends at 0."""
+    P = np.random.default_rng(1).random((4, 5))
+    F = Coverage.of_sets(diagonals(4, 5), 1.0).bind(np.ones((4, 5)))
+    lines = [np.pad(np.diagonal(P, k), 1) for k in range(-3, 5)]
+    variation = sum(np.abs(np.diff(line)).sum() for line in lines)
+    assert F.extension(P) == pytest.approx(P.sum() + variation / 2)
 
 
 # -------------------------------------------------------------------------------- neighbourhoods

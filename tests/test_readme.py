@@ -19,11 +19,15 @@ def _snippets(path: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, hit.start(1)), hit.group(1)) for hit in FENCE.finditer(text)]
 
 
-@pytest.mark.parametrize(
-    "page", [README, ROOT / "docs" / "choosing.md"], ids=lambda page: page.name
-)
+GUIDE = [ROOT / "docs" / "index.md", ROOT / "docs" / "choosing.md"]
+GUIDE += [path for path in sorted((ROOT / "docs" / "guide").glob("*.md")) if _snippets(path)]
+
+
+@pytest.mark.parametrize("page", [README, *GUIDE], ids=lambda page: page.name)
 def test_snippets_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
+    if "gensim" in page.stem:
+        pytest.importorskip("gensim")
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
@@ -64,7 +68,7 @@ def test_a_missed_goal_is_said():
     assert page.count(", the goal is ") == page.count("**no**")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.name)
 def test_pages_link_to_files_that_exist(path):
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text(encoding="utf-8"))
     assert [target for target in targets if not (path.parent / target).exists()] == []

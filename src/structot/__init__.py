@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from structot import structures as structures
     from structot import submodular as submodular
     from structot import text as text
+    from structot import torch as torch
     from structot import transport as transport
     from structot._parallel import get_num_threads as get_num_threads
     from structot._parallel import set_num_threads as set_num_threads
+    from structot.adaptation import AdaptTo as AdaptTo
     from structot.adaptation import StructuredTransport as StructuredTransport
-    from structot.adaptation import reverse_validation as reverse_validation
+    from structot.outcome import Status as Status
+    from structot.outcome import Trace as Trace
     from structot.problem import Problem as Problem
     from structot.result import Result as Result
-    from structot.result import Status as Status
-    from structot.result import Trace as Trace
     from structot.solvers.batch.solver import solve_batch as solve_batch
     from structot.solvers.path import Path as Path
     from structot.solvers.path import solve_path as solve_path
@@ -66,9 +67,11 @@ _MODULES = (
     "structures",
     "submodular",
     "text",
+    "torch",
     "transport",
 )
 _HOME = {
+    "AdaptTo": "adaptation",
     "ChainCut": "structures",
     "ConvergenceWarning": "solvers.solve",
     "ConvexCost": "structures",
@@ -84,11 +87,10 @@ _HOME = {
     "Result": "result",
     "Routes": "structures",
     "SetFunction": "structures",
-    "Status": "result",
+    "Status": "outcome",
     "StructuredTransport": "adaptation",
-    "Trace": "result",
+    "Trace": "outcome",
     "get_num_threads": "_parallel",
-    "reverse_validation": "adaptation",
     "set_num_threads": "_parallel",
     "solve": "solvers.solve",
     "solve_batch": "solvers.batch.solver",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
-__all__ = ["optional"]
+__all__ = ["as_array", "has_tensors", "like", "optional"]
 
 _EXTRAS = {  # module -> what it is called, and the extra that brings it
     "joblib": ("joblib", "text"),
     "rich": ("rich", "cli"),
     "skimage": ("scikit-image", "image"),
+    "skada": ("skada", "skada"),
     "sklearn": ("scikit-learn", "ml"),
+    "torch": ("PyTorch", "torch"),
 }
 
 
@@ -37,3 +40,27 @@ def optional(module: str, user: str) -> Any:
         project, extra = _EXTRAS[root]
         text = f"{user} needs {project}: pip install 'structot[{extra}]'."
         raise ModuleNotFoundError(text, name=root) from None
+
+
+def has_tensors(*values: object) -> bool:
+    """Whether one of them is a tensor. Where nobody has imported torch, none is.
+
+    Examples
+    --------
+    >>> has_tensors([1.0], None)
+    False
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and any(isinstance(x, torch.Tensor) for x in values)
+
+
+def as_array(x: Any) -> Any:
+    """A tensor as an array without gradients; anything else as it is."""
+    return x.detach().cpu().numpy() if has_tensors(x) else x
+
+
+def like(array: Any, original: Any) -> Any:
+    """An array as a tensor on the device of the original, if that is one."""
+    if not has_tensors(original):
+        return array
+    return sys.modules["torch"].as_tensor(array, device=original.device)

@@ -63,7 +63,14 @@ def set_num_threads(n: int | None) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads share the work of one call; see `set_num_threads`."""
+    """How many threads share the work of one call; see `set_num_threads`.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> sot.get_num_threads() >= 1
+    True
+    """
     if _chosen is not None:
         return _chosen
     asked = _asked_by_environment()

@@ -1,8 +1,9 @@
 """From data to groups: windows of words, neighbourhoods, superpixels, clusters.
 
-Each helper returns what `Groups` and `Coverage` take as a side: a list of index arrays, whose
-groups may overlap, or one label per point. What they return depends on the data alone: ties are
-broken by index, and labels are numbered in the order in which they appear.
+Each helper but one returns what `Groups` and `Coverage` take as a side: a list of index arrays,
+whose groups may overlap, or one label per point; `diagonals` returns sets of pairs. What they
+return depends on the data alone: ties are broken by index, and labels are numbered in the order in
+which they appear.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from structot import _checks
 from structot._extras import optional
 from structot._typing import Array
 
-__all__ = ["clusters", "neighborhoods", "ngrams", "superpixels"]
+__all__ = ["clusters", "diagonals", "neighborhoods", "ngrams", "superpixels"]
 
 METHODS = ("felzenszwalb", "slic")
 # Trials to make Felzenszwalb's method give about as many segments as asked for.
@@ -52,6 +53,43 @@ def ngrams(length: int, n: int, padded: bool = False) -> list[Array]:
         starts = range(1 - n, length)
         return [np.arange(max(t, 0), min(t + n, length)) for t in starts]
     return [np.arange(t, min(t + n, length)) for t in range(max(length - n, 0) + 1)]
+
+
+def diagonals(source: int, target: int, n: int = 2) -> list[Array]:
+    """The sets {(i, j), (i + 1, j + 1), ...} of at most n pairs: windows that keep their order.
+
+    Two rows of words, each cut into padded windows of n. Of two windows only those pairs of words
+    form a set that stand at the same place of both. Every pair is in exactly n sets, so that
+    ``Coverage.of_sets(diagonals(L, K, n), price / n)`` charges a pair that moves alone the price,
+    and pairs that move in step share most of it.
+
+    Parameters
+    ----------
+    source, target
+        Numbers of words, or of points in any two sequences.
+    n
+        Length of the windows.
+
+    Returns
+    -------
+    list of Array
+        One array (pairs, 2) of rows and columns per set. Sets at the ends may be equal.
+
+    Examples
+    --------
+    >>> [d.tolist() for d in diagonals(2, 2, 2)]
+    [[[0, 0]], [[0, 1]], [[1, 0]], [[0, 0], [1, 1]], [[0, 1]], [[1, 0]], [[1, 1]]]
+    """
+    source, target = _checks.count("source", source), _checks.count("target", target)
+    n = _checks.count("n", n)
+    found = []
+    for i in range(1 - n, source):
+        for j in range(1 - n, target):
+            first, last = max(0, -i, -j), min(n, source - i, target - j)
+            if first < last:
+                step = np.arange(first, last)
+                found.append(np.stack([i + step, j + step], axis=1))
+    return found
 
 
 def neighborhoods(X: object, k: int) -> list[Array]:

@@ -83,6 +83,15 @@ class ColorTransfer:
         The certified plan between the samples.
     source_segments, target_segments
         The region of every pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> photo, palette = rng.random((6, 6, 3)), rng.random((6, 6, 3))
+    >>> found = ColorTransfer.of(photo, palette, method="emd", segments="slic", random_state=0)
+    >>> found.image.shape, found.result.converged
+    ((6, 6, 3), True)
     """
 
     image: Array

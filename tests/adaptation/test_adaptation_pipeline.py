@@ -1,9 +1,7 @@
-"""Reverse validation, and the step of a Pipeline."""
+"""The step of a Pipeline: what it does, and what it says when it is used the wrong way."""
 
 from __future__ import annotations
 
-import io
-import sys
 import warnings
 
 import numpy as np
@@ -12,34 +10,19 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from joblib import parallel_config
+import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.svm import SVC
+from sklearn.preprocessing import StandardScaler
 
-from structot.adaptation import AdaptTo, StructuredTransport, reverse_validation
+import structot as sot
+from structot.adaptation import AdaptTo, StructuredTransport
 from structot.datasets import clusters
 
 DATA = clusters(60, rotation=0.2, shift=6.0, seed=1)
 XS, YS, XT, YT = DATA.X, DATA.source_labels, DATA.Y, DATA.target_labels
-
-
-class Scramble:
-    """A map that forgets the classes: source points go to target points at random."""
-
-    def fit(self, Xs, ys, Xt):
-        self.target = Xt
-        return self
-
-    def transform(self, Xs):
-        return self.target[np.random.default_rng(0).integers(len(self.target), size=len(Xs))]
-
-
-class Broken(Scramble):
-    def transform(self, Xs):
-        return np.full(np.shape(Xs), np.nan)
 
 
 def test_the_pipeline_trains_on_moved_points_and_leaves_test_points_alone():
@@ -50,17 +33,104 @@ def test_the_pipeline_trains_on_moved_points_and_leaves_test_points_alone():
     assert model.score(XT, YT) > without.score(XT, YT) + 0.2
 
 
-def test_the_step_can_be_cloned_searched_and_given_another_transport():
-    pipe = Pipeline(
-        [("adapt", AdaptTo(XT, StructuredTransport())), ("knn", KNeighborsClassifier(1))]
-    )
-    search = GridSearchCV(pipe, {"adapt__transport__charge": [0.0, 0.05]}, cv=2)
-    assert search.fit(XS, YS).best_params_.keys() == {"adapt__transport__charge"}
-    copy = clone(pipe)
-    assert copy.named_steps["adapt"].transport.get_params() == StructuredTransport().get_params()
+def test_the_step_has_its_name_at_the_front_door():
+    assert sot.AdaptTo is AdaptTo
+
+
+def test_the_transport_itself_in_a_pipeline_says_what_to_use_instead():
+    """Its transform would carry the target points, which are where they belong."""
+    model = make_pipeline(StructuredTransport(), KNeighborsClassifier(1))
+    model.fit(XS, YS, structuredtransport__Xt=XT)
+    with pytest.warns(UserWarning, match=r"AdaptTo\(Xt\) in its Pipeline"):
+        model.score(XT, YT)
+    with pytest.raises(ValueError, match=r"In a Pipeline put AdaptTo\(Xt\)"):
+        model.fit(XS, YS)
+
+
+def test_a_scaler_that_saw_only_the_source_is_noticed():
+    for step in (StructuredTransport(), AdaptTo()):
+        model = make_pipeline(StandardScaler(), step, KNeighborsClassifier(1))
+        with pytest.warns(UserWarning, match=r"AdaptTo\(Xt, preprocess=StandardScaler\(\)\)"):
+            model.fit(XS, YS, **{f"{type(step).__name__.lower()}__Xt": XT})
+
+
+def test_preprocessing_is_for_source_and_target_alike():
+    scaler = StandardScaler().fit(XS)
+    by_hand = AdaptTo(scaler.transform(XT)).fit_transform(scaler.transform(XS), YS)
+    step = AdaptTo(XT, preprocess=StandardScaler())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(step.fit_transform(XS, YS), by_hand)
+        np.testing.assert_allclose(step.transform(XT), scaler.transform(XT))
+    model = make_pipeline(step, KNeighborsClassifier(1)).fit(XS, YS)
+    assert model.score(XT, YT) > 0.95
+
+
+def test_metadata_routing_carries_the_target_through_the_earlier_steps():
+    by_hand = AdaptTo(XT, preprocess=StandardScaler()).fit_transform(XS, YS)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make_pipeline(
+            StandardScaler().set_fit_request(sample_weight=False),
+            AdaptTo().set_fit_request(Xt=True, sample_weight=True),
+            KNeighborsClassifier(1),
+            transform_input=["Xt"],
+        ).fit(XS, YS, Xt=XT, sample_weight=np.ones(60))
+        assert model.score(XT, YT) > 0.95
+    moved = model[1].transport_.transform(StandardScaler().fit_transform(XS))
+    np.testing.assert_allclose(moved, by_hand)
+
+
+def test_weights_reach_the_plan():
+    w = np.random.default_rng(0).uniform(0.5, 2.0, 60)
+    step = AdaptTo(XT).fit(XS, YS, sample_weight=w, sample_weight_target=w)
+    for axis in (0, 1):
+        np.testing.assert_allclose(step.transport_.coupling_.sum(axis=axis), w / w.sum())
+
+
+def test_searches_reach_the_transport_and_score_adapted_folds():
+    pipe = Pipeline([("adapt", AdaptTo(XT, domain="source")), ("knn", KNeighborsClassifier(1))])
+    grid = {"adapt__transport__charge": [0.0, 0.2], "adapt__transport__reg": [0.05, 20.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search = GridSearchCV(pipe, grid, cv=2).fit(XS, YS)
+        guess = cross_val_predict(pipe, XS, YS, cv=2)
+    assert search.best_params_.keys() == grid.keys()
+    # So much entropy carries every point to nearly the same place.
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[0] > scores[1] + 0.1
+    assert np.mean(guess == YS) > 0.9
+    chosen = search.best_estimator_.set_params(adapt__domain="target")
+    assert chosen.score(XT, YT) > 0.95
+
+
+def test_scoring_source_points_as_if_they_were_target_points_is_noticed():
+    pipe = make_pipeline(AdaptTo(XT), KNeighborsClassifier(1))
+    with pytest.warns(UserWarning, match='set domain="source"'):
+        GridSearchCV(pipe, {"adaptto__transport__charge": [0.0, 0.2]}, cv=2).fit(XS, YS)
+
+
+def test_domains_that_lie_on_each_other_raise_no_alarm():
+    rng = np.random.default_rng(0)
+    source, target, new = rng.normal(size=(3, 60, 2))
+    labels = (source[:, 0] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step = AdaptTo(target).fit(source, labels)
+        step.transform(new)
+        step.transport_.transform(new)
+        step.set_params(domain="source").transform(source[:20] + 0.01)
+
+
+def test_the_step_can_be_cloned_and_given_another_transport():
+    copy = clone(AdaptTo(XT, StructuredTransport(charge=0.1)))
+    assert copy.transport.get_params() == StructuredTransport(charge=0.1).get_params()
     other = AdaptTo(XT, ot.da.SinkhornTransport(reg_e=5.0))
     expected = ot.da.SinkhornTransport(reg_e=5.0).fit(Xs=XS, ys=YS, Xt=XT).transform(Xs=XS)
     np.testing.assert_allclose(other.fit_transform(XS, YS), expected)
+    with pytest.raises(ValueError, match="AdaptTo needs the target sample"):
+        AdaptTo().fit(XS, YS)
+    with pytest.raises(ValueError, match="domain must be one of"):
+        AdaptTo(XT, domain="both").fit(XS, YS)
 
 
 def test_the_step_keeps_frames_and_refuses_other_features():
@@ -91,81 +161,3 @@ def test_known_target_labels_reach_the_plan():
     step = AdaptTo(hard.Y, yt=hard.target_labels).fit(hard.X, hard.source_labels)
     wrong = hard.source_labels[:, None] != hard.target_labels[None, :]
     assert step.transport_.coupling_[wrong].sum() == 0
-
-
-def test_reverse_validation_prefers_a_map_that_keeps_classes():
-    found = reverse_validation(
-        {"scrambled": Scramble(), "ours": StructuredTransport()}, XS, YS, XT, n_jobs=1
-    )
-    assert found.best_name == "ours"
-    assert found.names == ("scrambled", "ours")
-    assert found.best_score == found.scores[1] > found.scores[0] + 0.3
-    assert not hasattr(found.best, "coupling_")
-
-
-def test_reverse_validation_is_what_it_says():
-    adapt = StructuredTransport()
-    guess = KNeighborsClassifier(1).fit(adapt.fit(XS, YS, XT).transform(XS), YS).predict(XT)
-    back = KNeighborsClassifier(1).fit(adapt.fit(XT, guess, XS).transform(XT), guess)
-    found = reverse_validation([StructuredTransport()], XS, YS, XT)
-    assert found.scores[0] == pytest.approx(np.mean(back.predict(XS) == YS))
-    assert found.best_name == 0
-
-
-def test_reverse_validation_with_several_workers_another_classifier_and_pot():
-    grid = [StructuredTransport(), ot.da.SinkhornTransport(reg_e=5.0), ot.da.EMDTransport()]
-    options = {"classifier": SVC(), "progress": True}
-    alone = reverse_validation(grid, XS, YS, XT, n_jobs=1, **options)
-    with parallel_config("threading"):  # processes need seconds to start
-        both = reverse_validation(grid, XS, YS, XT, n_jobs=2, **options)
-    np.testing.assert_array_equal(alone.scores, both.scores)
-
-
-def test_reverse_validation_shows_a_bar_on_a_terminal(monkeypatch):
-    pytest.importorskip("rich")
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    reverse_validation([Scramble(), Scramble()], XS, YS, XT, progress=True)
-    assert "reverse validation" in screen.getvalue()
-
-
-def test_reverse_validation_with_gaps_in_the_labels():
-    gaps = np.ma.masked_array(YS, mask=np.arange(60) % 4 == 0)
-    assert reverse_validation([StructuredTransport()], XS, gaps, XT).best_score > 0.8
-
-
-def test_labels_in_any_form_give_the_same_score():
-    known = np.arange(60) % 4 > 0
-    masked = reverse_validation([Scramble()], XS, np.ma.masked_array(YS, mask=~known), XT)
-    listed = [int(y) if k else None for y, k in zip(YS, known, strict=True)]
-    assert reverse_validation([Scramble()], XS, listed, XT).best_score == masked.best_score
-    flat = reverse_validation([Scramble()], XS, YS, XT)
-    assert reverse_validation([Scramble()], XS, YS[:, None], XT).best_score == flat.best_score
-
-
-def test_a_map_that_leaves_one_class_is_scored_with_any_classifier():
-    """Where all target points coincide they get one label, right for its share of the source."""
-    found = reverse_validation(
-        [StructuredTransport()], XS, YS, np.ones((20, 2)), classifier=SVC(kernel="linear")
-    )
-    assert found.best_score in [np.mean(YS == k) for k in range(3)]
-
-
-def test_candidates_without_a_map_are_left_out():
-    with pytest.warns(UserWarning, match="1 candidates gave no finite map"):
-        found = reverse_validation({"broken": Broken(), "ours": StructuredTransport()}, XS, YS, XT)
-    assert found.best_name == "ours"
-    assert np.isnan(found.scores[0])
-    with pytest.raises(ValueError, match="no candidate gave a finite map"):
-        reverse_validation([Broken()], XS, YS, XT)
-    with pytest.raises(ValueError, match="estimators is empty"):
-        reverse_validation([], XS, YS, XT)
-    with pytest.raises(ValueError, match="fewer than two classes"):
-        reverse_validation([Broken()], XS, np.zeros(60), XT)
-    with pytest.raises(ValueError, match=r"got one StructuredTransport\. Put it in a list"):
-        reverse_validation(StructuredTransport(), XS, YS, XT)

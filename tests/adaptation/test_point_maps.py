@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import ot
 import pytest
@@ -128,27 +130,42 @@ def test_fitted_points_at_distance_zero_keep_their_own_images(how):
 
 
 @pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis"])
-def test_metrics_with_scales_take_them_from_all_points(monkeypatch, metric):
-    """`cdist` estimates them from the points it is given: a batch would have its own metric."""
+def test_metrics_that_are_euclidean_after_a_linear_map_have_barycentres(metric):
     data = clusters(20, 25, rotation=0.2)
     stretched = [points * [1.0, 30.0] for points in (data.X, data.Y)]
-    pooled = np.vstack(stretched)
-    scales = {"seuclidean": {"V": pooled.var(axis=0, ddof=1)}}
-    scales["mahalanobis"] = {"VI": np.linalg.inv(np.cov(pooled.T))}
-    monkeypatch.setattr(mapping, "_ENTRIES_AT_A_TIME", 60)
-    with pytest.warns(UserWarning, match="weighted medoids"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         adapt = StructuredTransport(metric=metric, cost_scale=None).fit(
             stretched[0], data.source_labels, stretched[1]
         )
     np.testing.assert_allclose(adapt.cost_, cdist(*stretched, metric), rtol=1e-9)
-    among = cdist(stretched[1], stretched[1], metric, **scales[metric])
-    expected = stretched[1][(adapt.coupling_ @ among).argmin(axis=1)]
-    assert np.array_equal(adapt.transform(stretched[0]), expected)
+    expected = barycenters(adapt.coupling_, stretched[1])
+    np.testing.assert_allclose(adapt.transform(stretched[0]), expected)
+
+
+def test_features_in_unlike_units_are_scaled_by_default_and_others_are_not():
+    rng = np.random.default_rng(0)
+    sample, other = rng.normal(size=(2, 40, 10))
+    ys = np.arange(40) % 2
+    even = StructuredTransport().fit(sample, ys, other)
+    assert even.metric_ == "euclidean"
+    units = 10.0 ** rng.uniform(-4, 4, 10)
+    odd = StructuredTransport().fit(sample * units, ys, other * units)
+    assert odd.metric_ == "seuclidean"
+    alike = StructuredTransport(metric="seuclidean").fit(sample, ys, other)
+    np.testing.assert_allclose(odd.cost_, alike.cost_, rtol=1e-9)
+    # A feature that is constant in both samples, as many pixels are, has no say and no NaN.
+    flat = [np.column_stack([x, np.full(40, 7.0)]) for x in (sample * units, other * units)]
+    same = StructuredTransport().fit(flat[0], ys, flat[1])
+    np.testing.assert_allclose(same.cost_, odd.cost_, rtol=1e-9)
+    # Images: many features that hardly vary, which should hardly count.
+    image = rng.normal(size=(80, 100)) * np.where(np.arange(100) < 40, 1.0, 1e-3)
+    assert StructuredTransport().fit(image[:40], ys, image[40:]).metric_ == "euclidean"
 
 
 def test_short_names_of_euclidean_metrics_are_euclidean():
-    assert all(mapping.is_euclidean(name) for name in ("euclid", "Euclidean", "sqe"))
-    assert not any(mapping.is_euclidean(name) for name in ("seuclidean", "cosine", abs))
+    assert all(mapping.is_euclidean(name) for name in ("euclid", "Euclidean", "sqe", "se"))
+    assert not any(mapping.is_euclidean(name) for name in ("cityblock", "cosine", abs))
 
 
 def test_one_fitted_point():

@@ -13,6 +13,7 @@ import pytest
 from command import MODULE, environment, here, refused, structot
 
 from structot import experiments
+from structot.cli.demo import SHOWN
 from structot.experiments import _records
 from structot.experiments.page import markdown_to_html, write_html
 
@@ -58,7 +59,7 @@ def finished(tasks):
 
 def test_interrupted_resumed_finished_and_kept(tmp_path):
     """The whole life of a folder of results."""
-    words = ("reproduce", "clusters", "--quick", "--out", "runs")
+    words = ("reproduce", "clusters", "--quick", "--seeds", "1", "--out", "runs")
     tasks = tmp_path / "runs" / "clusters" / "tasks"
     process = started(*words, cwd=tmp_path)
     until = time.monotonic() + 120
@@ -145,6 +146,27 @@ def test_records_of_another_kind_do_not_break_the_report(tmp_path):
     assert "<p>Done.</p>" in page
     assert "Certificates" not in page
     assert "<img" not in page
+
+
+def test_a_report_begins_with_what_to_see_and_figures_have_captions(tmp_path):
+    folder = tmp_path / "clusters"
+    made = {"settings": {"quick": True}, "seconds": 1.0, "seconds_by_task": {}}
+    made["figures"] = {"clusters": "Dots & crosses."}
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(made))
+    (folder / "report.md").write_text("Done.")
+    (folder / "clusters.png").write_bytes(b"a picture")
+    page = write_html(tmp_path, ["clusters"]).read_text()
+    look = experiments.get("clusters").look
+    assert 0 < page.index(look) < page.index('<section id="clusters">')
+    assert '<a href="#clusters">' in page
+    assert "<figcaption>Dots &amp; crosses.</figcaption>" in page
+    assert "prefers-color-scheme: dark" in page
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_demo_says_what_to_see(name):
+    assert experiments.get(name).look.endswith(".")
 
 
 def test_a_run_begun_anew_and_not_finished_does_not_break_the_report(tmp_path, monkeypatch):

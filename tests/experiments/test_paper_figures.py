@@ -8,7 +8,8 @@ from structot.experiments import Settings, clusters, colors, moons, run, runtime
 
 
 def drawn(report):
-    """Every figure can be drawn from the records alone."""
+    """Every figure can be drawn from the records alone, and has a caption."""
+    assert set(report.captions) == set(report.figures)
     for draw in report.figures.values():
         figure = draw()
         figure.canvas.draw()

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from structot.datasets import sick as sick_function
+from structot.experiments import _sentence_numbers as numbers
+from structot.experiments import _sentence_order as moved
 from structot.experiments import _sentence_report as report
+from structot.experiments import _sentence_speed as speed
 from structot.experiments import _sentence_tasks as work
 from structot.experiments._runner import Settings, run
 from structot.experiments.sentences import EXPERIMENT
@@ -32,7 +35,10 @@ def write_corpus(folder, pairs_per_split=70):
             lines.append("\t".join(map(str, row)))
             entry = {"split": split, "pair_ID": number}
             for name, tokens in (("A", A), ("B", B)):
-                entry[name] = {"tokens": tokens, "heads": list(range(len(tokens)))}
+                # Subject, verb, object, and what hangs on it.
+                relations = ["nsubj", "root", "dobj", *["dep"] * (len(tokens) - 3)]
+                heads = [2, 0, 2, *range(3, len(tokens))]
+                entry[name] = {"tokens": tokens, "heads": heads, "rels": relations}
             parses.append(json.dumps(entry))
     for name, text in (("sick.tsv.gz", lines), ("sick_parses.jsonl.gz", parses)):
         with gzip.open(folder / name, "wt", encoding="utf-8") as file:
@@ -55,16 +61,29 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_whole_experiment_on_a_tiny_corpus(folder, monkeypatch):
-    monkeypatch.setattr(report, "RESAMPLES", 20)
+    monkeypatch.setattr(numbers, "RESAMPLES", 20)
     settings = Settings(data=folder, quick=True, seeds=2)
     result = run(EXPERIMENT, folder / "out", settings, progress=False).results
-    assert result["order"]["wmd"]["test"]["mean"] == 0.5  # order is invisible to it
-    assert result["order"]["ngrams"]["test"]["mean"] > 0.8
-    assert result["whole"]["plain WMD"]["spearman"] > 0.8  # the score is the number of changes
+    order = result["order"]
+    for kind in ("shuffled", "reversed", "roles"):
+        assert order["wmd"][kind]["mean"] == 0.5  # order is invisible to it
+        assert order["ngrams"][kind]["mean"] > 0.8
+        assert order["dependency"][kind]["mean"] > 0.8
+    assert order["sets"]["reversed"]["mean"] == 0.5  # the same windows
+    assert order["wmd"]["roles, same voice"]["pairs"] == order["wmd"]["roles"]["pairs"]
+    for entry in result["heard"].values():
+        assert all(entry[kind]["heard"] == 1.0 for kind in moved.CHANGES)
+        assert entry["themselves"] == entry["asymmetry"] == 0.0
+    plain = result["whole"]["plain WMD, as in gensim"]
+    assert plain["spearman"] > 0.8  # the score is the number of changes
+    search = result["speed"]["search"]
+    assert search["same"] == search["compared"] == search["queries"]
     assert len(result["draws"]["charge"]["mse"]["values"]) == 2
     assert (folder / "out" / "sentences" / "report.md").read_text().count("|") > 50
     for stem in ("scatter", "order", "alignment"):
         assert (folder / "out" / "sentences" / f"sentences_{stem}.png").stat().st_size > 5000
+    page = report.markdown(result, "../figures")
+    assert "![Alignments](../figures/sentences_alignment.png)" in page
     # Nothing is left to do, and the report is made from the files alone.
     assert run(EXPERIMENT, folder / "out", settings, progress=False).results == result
 
@@ -82,10 +101,10 @@ def test_spearman_and_its_difference():
     rng = np.random.default_rng(0)
     y = rng.normal(size=200)
     d = -y + 0.1 * rng.normal(size=200)
-    assert report.spearman(-d, y) > 0.95
-    found = report.difference(d, rng.normal(size=200), y)
+    assert numbers.spearman(-d, y) > 0.95
+    found = numbers.difference(d, rng.normal(size=200), y)
     assert 0.5 < found["low"] <= found["mean"] <= found["high"]
-    same = report.difference(d, d, y)
+    same = numbers.difference(d, d, y)
     assert (same["low"], same["mean"], same["high"]) == (0.0, 0.0, 0.0)
 
 
@@ -101,5 +120,41 @@ def test_the_positional_baseline_is_plain_wmd_at_price_zero():
     vectors = (WORDS, np.random.default_rng(1).normal(size=(60, 4)))
     left = [Parsed(WORDS[:4], [0, 1, 2, 3])]
     right = [Parsed(WORDS[3:9], [0, 1, 2, 3, 4, 5])]
-    _, d = work._positional(0.0, vectors, left, right)
+    _, d = moved.positional(0.0, vectors, left, right)
     assert d[0] == pytest.approx(WordMover(vectors, groups=None).distance(left[0], right[0]))
+
+
+def test_the_preset_of_the_experiment_is_that_of_the_library():
+    vectors = (WORDS, np.random.default_rng(1).normal(size=(60, 4)))
+    pairs = [("w5 w2 w3", "w3 w5 w4 w2"), ("the w6 a w2", "w2")]
+    known = (["the", "a", *WORDS[2:]], vectors[1])
+    ours = WordMover(known, on_empty="nan")
+    assert work.mover(work.preset(), known).distances(pairs).tolist() == pytest.approx(
+        ours.distances(pairs).tolist(), rel=1e-12
+    )
+
+
+def test_copies_have_the_same_words_in_other_places():
+    relations = ["det", "nsubj", "root", "prep", "det", "pobj"]
+    dog = Parsed(["the", "dog", "sits", "on", "the", "mat"], [2, 3, 0, 3, 6, 4], relations)
+    assert moved.roles_swapped(dog).tokens == ("the", "mat", "sits", "on", "the", "dog")
+    assert moved.backwards(dog).tokens == tuple(reversed(dog.tokens))
+    assert sorted(moved.shuffled(dog, np.random.default_rng(0)).tokens) == sorted(dog.tokens)
+    # A word within the subject is no object.
+    group = Parsed(["group", "of", "men", "sings"], [4, 1, 2, 0], ["nsubj", "prep", "pobj", "root"])
+    assert moved.roles_swapped(group) is None
+    alike = Parsed(["dog", "sees", "dog"], [2, 0, 2], ["nsubj", "root", "dobj"])
+    assert moved.roles_swapped(alike) is None
+    assert moved.backwards(alike) is None
+    assert moved.shuffled(Parsed(["ha", "ha"], [0, 1]), np.random.default_rng(0)) is None
+
+
+def test_a_crowd_has_different_sentences():
+    from structot.datasets.sick import Sick
+
+    sentences = [Parsed([w, "is", f"{w}ing"], [2, 0, 2]) for w in ("a", "b", "c")]
+    empty = np.empty(0)
+    corpus = Sick(tuple(sentences), (), empty, empty, empty, empty)
+    found = speed.crowd(corpus, 7)
+    assert len(found) == 7 == len({tuple(words) for words in found})
+    assert all(words[1] == "is" and words[2].endswith("ing") for words in found)

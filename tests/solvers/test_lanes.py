@@ -12,8 +12,9 @@ import structot as sot
 from structot.problem import Problem
 from structot.solvers.interior_point.lanes.layout import Layout
 from structot.solvers.interior_point.lanes.namespace import NumPy
-from structot.solvers.interior_point.lanes.newton import Newton, Point, Program, Residuals
+from structot.solvers.interior_point.lanes.newton import Newton
 from structot.solvers.interior_point.lanes.path import CentralPath
+from structot.solvers.interior_point.lanes.program import Point, Program, Residuals
 from structot.solvers.interior_point.lanes.start import first_point
 from structot.structures._grouping import group_numbers
 
@@ -107,8 +108,14 @@ def test_every_point_its_own_group_is_linear() -> None:
     M, a, b = moved(rng.random((7, 9))), rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(9))
     result = sot.solve(M, a, b, structure=sot.Routes(None, None, 0.2, units="cost"), tol=1e-8)
     plain = sot.solve(M + 0.2 / np.minimum.outer(a, b), a, b)
-    assert result.value == pytest.approx(plain.value, rel=1e-7)
+    assert result.method == "exact"
+    assert result.value == pytest.approx(plain.value, rel=1e-12)
     assert result.verify().holds()
+    path = sot.solve(
+        M, a, b, structure=sot.Routes(None, None, 0.2, units="cost"), method="interior_point"
+    )
+    assert path.converged
+    assert path.value == pytest.approx(plain.value, rel=1e-4)
 
 
 def test_one_group_pays_for_its_only_route() -> None:
@@ -248,3 +255,34 @@ def test_a_step_solves_the_linearised_equations(seed: int) -> None:
     dz -= step.u[:, None] + step.v
     live = np.ones(dz.shape, bool) if layout.live is None else layout.live
     assert dz[live] == pytest.approx(step.z[0][live], abs=1e-10 * abs(dz).max())
+
+
+# ------------------------------------------------------------------------------ relaxed marginals
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_relaxed_by_total_variation_equals_the_whole_program(seed: int) -> None:
+    """One side or both, prices far below and far above the costs, totals that differ."""
+    M, a, b, structure = drawn(200 + seed, 20)
+    rng = np.random.default_rng(seed)
+    unit = float(M[np.isfinite(M)].mean())
+    prices: list[float | None] = [unit * 10.0 ** rng.uniform(-1.5, 1.5) for _ in range(2)]
+    if seed % 3:
+        prices[seed % 2] = None
+    else:
+        a = a * rng.uniform(0.5, 2.0)
+    options = {"unbalanced": tuple(prices), "unbalanced_type": "TV", "tol": 1e-8}
+    method = "auto" if structure.bind(M, a, b).modular_cost is not None else "interior_point"
+    ours = sot.solve(M, a, b, structure=structure, method=method, **options)
+    exact = sot.solve(M, a, b, structure=structure, method="linear_program", **options)
+    assert ours.converged
+    assert exact.converged
+    assert ours.value == pytest.approx(exact.value, rel=1e-7)
+    assert ours.verify().holds()
+
+
+def test_other_relaxations_are_refused_with_the_reason() -> None:
+    M, structure = np.ones((4, 4)) + np.eye(4), sot.Routes([0, 0, 1, 1], [0, 1, 0, 1], 0.3)
+    for options in ({"unbalanced": 1.0}, {"mass": 0.5}):
+        with pytest.raises(ValueError, match="relaxed by TV, not KL or a given mass"):
+            sot.solve(M, structure=structure, method="interior_point", **options)

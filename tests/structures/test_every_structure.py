@@ -20,6 +20,7 @@ from subset_program import subset_optimum
 
 from structot import solve
 from structot.concave import Log, Sqrt, ThresholdSqrt, Truncation
+from structot.groups import diagonals
 from structot.structures import (
     ChainCut,
     Coverage,
@@ -218,6 +219,12 @@ CASES = {
             lambda S: sum(
                 c * bool(S[np.tri(*M.shape, k) > 0].any()) for k, c in ((0, 0.5), (1, 0.8))
             )
+        ),
+    ),
+    "diagonals": Case(
+        lambda M: Coverage.of_sets(diagonals(*M.shape), 0.3),
+        lambda M: (
+            lambda S: sum(0.3 * bool(S[tuple(pairs.T)].any()) for pairs in diagonals(*M.shape))
         ),
     ),
     "rank": Case(lambda M: Rank(X[: M.shape[0]], Y[: M.shape[1]]), lambda M: rank(True)),

@@ -241,10 +241,34 @@ def test_coverage_of_disjoint_sets_runs_newton_beside_a_linear_part() -> None:
     assert split.value == pytest.approx(result.value, rel=2e-5)
 
 
+def test_sets_of_pairs_are_sets_of_masks() -> None:
+    """Equal sets count twice, an empty one never, and a pair in no set costs nothing more."""
+    sets = [
+        np.array([[0, 1], [1, 2]]),
+        np.array([[0, 1]]),
+        np.array([[0, 1]]),
+        np.empty((0, 2), int),
+    ]
+    masks = np.zeros((4, 3, 3), bool)
+    for mask, pairs in zip(masks, sets):
+        mask[tuple(pairs.T)] = True
+    prices, P = [0.5, 1.0, 0.25, 7.0], np.random.default_rng(3).random((3, 3))
+    one = sot.Coverage.of_sets(sets, prices).bind(np.ones((3, 3)))
+    two = sot.Coverage.of_sets(masks, prices).bind(np.ones((3, 3)))
+    expected = 0.5 * max(P[0, 1], P[1, 2]) + 1.25 * P[0, 1]
+    assert one.extension(P) == pytest.approx(expected)
+    assert two.extension(P) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("masks", "weights", "message"),
     [
-        (np.ones((2, 3)), 1.0, "masks must be Boolean"),
+        (np.ones((2, 3)), 1.0, "sets must hold at least one set: Boolean masks"),
+        ([], 1.0, "sets must hold at least one set"),
+        (3, 1.0, "sets must hold at least one set"),
+        ([[[0, 1, 2]]], 1.0, r"int64 of shape \(1, 3\)"),
+        ([[[0, 3]]], 1.0, r"pair \(0, 3\), but M has shape"),
+        ([[[0, 1]], [[-1, 0]]], 1.0, r"pair \(-1, 0\), but M has shape"),
         (np.ones((2, 3, 3), bool), [1.0], "1 prices for 2 sets"),
         (np.ones((1, 3, 3), bool), -1.0, "not negative"),
         (np.ones((1, 2, 3), bool), 1.0, "they must agree"),

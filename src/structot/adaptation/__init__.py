@@ -15,6 +15,6 @@ except ModuleNotFoundError:
 
 from structot.adaptation.estimator import StructuredTransport
 from structot.adaptation.pipeline import AdaptTo
-from structot.adaptation.validation import ReverseValidation, reverse_validation
+from structot.adaptation.selection import Selection, select
 
-__all__ = ["AdaptTo", "ReverseValidation", "StructuredTransport", "reverse_validation"]
+__all__ = ["AdaptTo", "Selection", "StructuredTransport", "select"]

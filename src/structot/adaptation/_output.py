@@ -10,20 +10,48 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import check_array
 
 from structot import _checks
+from structot._extras import as_array, like
 from structot._typing import Array
 
 CONTAINERS = ("default", "pandas", "polars")
 
 
 def points(name: str, X: Any) -> Array:
-    """Finite points (n, features) as float64, at least one."""
+    """Finite points (n, features) as float64, at least one; with scikit-learn's messages."""
     if issparse(X):
         raise ValueError(f"{name} is sparse, which is not supported; pass {name}.toarray().")
-    if hasattr(X, "__array__") and not isinstance(X, np.ndarray):
-        X = np.asarray(X)  # frames, and containers that NumPy's functions do not take
-    return _checks.as_points(name, X)
+    X = as_array(X)
+    if isinstance(X, np.ma.MaskedArray):
+        return _checks.as_points(name, X)  # what lies under a mask is no number
+    return np.asarray(check_array(X, dtype=np.float64, input_name=name))
+
+
+def samples(Xs: Any, Xt: Any, precomputed: bool) -> tuple[Array, Array | None]:
+    """Source and target points that fit together; the cost and perhaps points if precomputed."""
+    for name, value in (("Xs", Xs), ("Xt", Xt)):
+        if value is None and not (name == "Xt" and precomputed):
+            raise ValueError(
+                f"fit needs {name}: fit(Xs=..., ys=..., Xt=...). In a Pipeline put AdaptTo(Xt) in "
+                "place of StructuredTransport()."
+            )
+    source = points("Xs", Xs)
+    target = None if Xt is None else points("Xt", Xt)
+    if target is not None and precomputed and len(target) != source.shape[1]:
+        raise ValueError(
+            "with metric='precomputed' Xs is the cost, one column per target point; it has "
+            f"{source.shape[1]} columns for {len(target)} points in Xt."
+        )
+    if target is not None and not precomputed:
+        if source.shape[1] != target.shape[1]:
+            raise ValueError(
+                "Xs and Xt must have equally many features; got "
+                f"{source.shape[1]} and {target.shape[1]}."
+            )
+        check_columns("Xt", Xt, columns(Xs))
+    return source, target
 
 
 def remember(estimator: Any, X: Any, features: int) -> None:
@@ -83,7 +111,10 @@ def names(estimator: Any, input_features: Any = None) -> Array:
 
 
 def contain(estimator: Any, values: Array, original: Any) -> Any:
-    """The values in the container that was chosen, with the row index of the input."""
+    """The values in the container that was chosen, with the row index of the input.
+
+    Where none was chosen tensors come back as tensors, on their device.
+    """
     from sklearn import get_config
 
     config = getattr(estimator, "_sklearn_output_config", {})
@@ -92,12 +123,13 @@ def contain(estimator: Any, values: Array, original: Any) -> Any:
         import pandas as pd
 
         index = original.index if isinstance(original, pd.DataFrame) else None
-        return pd.DataFrame(values, index=index, columns=names(estimator))
+        return pd.DataFrame(values, index=index, columns=estimator.get_feature_names_out())
     if choice == "polars":
         import polars as pl  # type: ignore[import-not-found]
 
-        return pl.DataFrame(values, schema=names(estimator).tolist(), orient="row")
-    return values
+        schema = estimator.get_feature_names_out().tolist()
+        return pl.DataFrame(values, schema=schema, orient="row")
+    return like(values, original)
 
 
 def columns(X: Any) -> Array | None:

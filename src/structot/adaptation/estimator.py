@@ -9,7 +9,6 @@ P           the plan, attribute ``coupling_``
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from typing import Any
 
@@ -19,60 +18,83 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from structot import _checks
+from structot._extras import as_array, like
 from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
-from structot.adaptation._labels import class_labels, forbid_mismatches, warn_about_minus_one
-from structot.adaptation.mapping import OUT_OF_SAMPLE, PointMap, is_euclidean, metric_options
-from structot.groups import clusters
-from structot.marginals import Marginals
+from structot.adaptation._domains import warn_about_domain, warn_about_units
+from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares
+from structot.adaptation._maps import MAPS, maps
+from structot.adaptation._model import Cost, Model, is_precomputed, weights
+from structot.adaptation.mapping import OUT_OF_SAMPLE, is_euclidean
+from structot.adaptation.proportions import (
+    check_proportions,
+    class_shares,
+    reweighted,
+)
+from structot.result import Result
 from structot.solvers.solve import solve
-from structot.structures import Coverage, Groups, Modular, Structure
-
-_SCALES: dict[str, Any] = {"mean": np.mean, "median": np.median, "max": np.max}
-_CLUSTERS_PER_POINT = 0.3  # of Ward clusters in the target
+from structot.structures import Modular, Structure
 
 
 class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Carry source points onto a target sample so that points of one class travel together.
 
-        min_{P in U(a,b)}  <P, M> + charge Σ_kl T_kl max_{U_k × V_l} P + reg · entropy(P)
+        min_{P in U(a,b)}  <P, M> + charge Σ_kl |U_k| |V_l| max_{U_k × V_l} P + reg · entropy(P)
 
-    U_k are the source classes, V_l the target points one by one (or ``target_groups``), T_kl the
-    total cost of their block: opening a route between a class and a target has a price, so that a
-    class that needs the route anyway uses it for all its points. The answer is certified to
-    ``tol``. With ``concave`` it is the paper's model  min_P Σ_kl g(cost used in block kl).
+    U_k are the source classes, V_l the target points one by one (or ``target_groups``): opening a
+    route between a class and a target has a price, so that a class that needs the route anyway uses
+    it for all its points. The answer is certified to ``tol``.
 
     Parameters
     ----------
+    structure
+        "charge": the formula above. "groups": the paper's model, min_P Σ_kl g(cost used in block
+        kl), see ``concave``. "routes": `Routes` between the classes and ``target_groups``, which
+        keeps classes together without spreading their points; it needs target groups that mean
+        something (by default Ward clusters, 1.5 per class) and is made for `predict_target`.
     charge
-        Price of opening a route, as a share of the cost of the whole block.
-    reg
-        Weight of the entropy, relative to the cost scale. 0 is the exact model.
+        Price of opening a route. None: for "charge" 0.25 in units of the cost scale, per unit of
+        mass that a class spreads evenly over a target group; for "routes" 0.3, as in `Routes`.
     concave
-        A function of `structot.concave` (or any concave function): the paper's model, in place of
-        the plain cost plus charge; meant for ``reg=0``. It sees costs in units of ``cost_scale``,
-        so that with "mean" a threshold α counts average pairs.
+        For "groups": a function of `structot.concave` (or any concave function), which sees
+        costs in units of ``cost_scale``. None: ``Discount(0.75)`` of the cost of each block.
+    reg
+        Weight of the entropy, in units of the cost scale. None: 0.4 for "charge", else 0, the exact
+        model.
     metric
-        Any metric of `scipy.spatial.distance.cdist`, by name or as a function. With "euclidean" and
-        "sqeuclidean" a point goes to the average of where its mass goes; with others to the
-        weighted medoid, the target point with the least average distance, and a warning says so.
+        "auto": Euclidean distances; where fewer than a fifth of the features, and fewer than five,
+        carry nearly all the variance, as with features in unlike units, "seuclidean", which divides
+        each by its standard deviation over both samples. Or any metric of
+        `scipy.spatial.distance.cdist`, by name or as a function. With the Euclidean ones
+        ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis") a point goes to the average of
+        where its mass goes; with others to the weighted medoid, the target point with the least
+        average distance, and a warning says so. "precomputed": Xs is the cost (n, m) itself.
     cost_scale
-        "mean", "median" or "max" of the costs, by which they are divided; None leaves them alone.
+        What the costs are divided by: their "spread" (the standard deviation of what is left
+        without the means of rows and columns, the only part that tells plans apart), "mean",
+        "median" or "max"; None leaves them alone.
     target_groups
         None: every target point is its own group. Or labels, lists of indices, a callable of Xt
-        that returns either, or "clusters": Ward clusters, 0.3 per target point. Groups that
-        overlap need ``reg=0``.
-    unbalanced, unbalanced_type
-        As in `solve`, τ in units of the scaled cost: ``(τ, None)`` relaxes the source, whose points
-        then need not send all they have where the target has other proportions of the classes.
-        Smaller is freer; see docs/experiments/target_shift.md. A point that sent nothing is mapped
-        as a new one would be.
+        that returns either, or a number of Ward clusters, or "clusters": 0.3 of them per target
+        point. Groups that overlap need ``reg=0``.
+    unbalanced
+        None keeps both marginals. Or the weight of their relaxation as in `solve`, in units of the
+        scaled cost, for "charge" and "groups": ``(1.0, None)`` lets classes send more or less than
+        they have and every target point receive what it has.
+    proportions
+        Class weights of the source in the transport: "source", as they are; "estimate", an estimate
+        of those of the target, see `structot.adaptation.proportions`; or one weight per class, in
+        sorted order or by name.
+    map
+        "barycentric": every point to the mean of where its mass goes, which draws a class
+        together. "class-affine": every class by one affine map, which keeps its variance
+        within a third in each direction.
     method, tol
         As in `solve`.
     out_of_sample
         How points not seen in `fit` move: with the "nearest" fitted point, or by a "smooth" average
-        of the displacements of the ten nearest.
+        over the ten nearest.
     random_state
         Handed to a callable ``target_groups`` that has an argument of this name; nothing else is
         random.
@@ -83,8 +105,11 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         The plan P, shape (n, m).
     result_
         The `Result` of the solve, with its certificate, in units of the scaled cost.
-    cost_, cost_scale_
-        The scaled cost M (+inf where known labels forbid a pair) and the number it was divided by.
+    cost_, cost_scale_, metric_
+        The scaled cost M (+inf where known labels forbid a pair), the number it was divided by, and
+        the metric, "auto" resolved.
+    classes_, proportions_
+        The source classes, sorted, and their weights in the transport; where labels were given.
     xs_, xt_
         The points of `fit`.
     n_features_in_, feature_names_in_
@@ -97,31 +122,37 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     >>> adapt = StructuredTransport().fit(Xs=data.X, ys=data.source_labels, Xt=data.Y)
     >>> adapt.transform(Xs=data.X).shape, adapt.result_.converged
     ((30, 2), True)
+    >>> adapt.predict_target().shape
+    (40,)
     """
 
     def __init__(
         self,
-        charge: float = 0.02,
-        reg: float = 0.05,
+        structure: str = "charge",
+        charge: float | None = None,
         concave: Any = None,
-        metric: Any = "euclidean",
-        cost_scale: str | None = "mean",
+        reg: float | None = None,
+        metric: Any = "auto",
+        cost_scale: str | None = "spread",
         target_groups: Any = None,
         unbalanced: Any = None,
-        unbalanced_type: str = "KL",
+        proportions: Any = "source",
+        map: str = "barycentric",
         method: Any = "auto",
         tol: float = 1e-3,
         out_of_sample: str = "nearest",
         random_state: Any = None,
     ) -> None:
+        self.structure = structure
         self.charge = charge
-        self.reg = reg
         self.concave = concave
+        self.reg = reg
         self.metric = metric
         self.cost_scale = cost_scale
         self.target_groups = target_groups
         self.unbalanced = unbalanced
-        self.unbalanced_type = unbalanced_type
+        self.proportions = proportions
+        self.map = map
         self.method = method
         self.tol = tol
         self.out_of_sample = out_of_sample
@@ -141,53 +172,87 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         Parameters
         ----------
         Xs, Xt
-            Source and target points, shapes (n, d) and (m, d).
+            Source and target points, shapes (n, d) and (m, d). With ``metric="precomputed"`` Xs is
+            the cost (n, m) and Xt may be left out, but for `transform`.
         ys
-            Source labels; a missing one (mask, None or NaN, never -1) makes a point its own group.
-            None is plain transport, with a warning.
+            Source labels; a missing one (mask, None or NaN) makes a point its own group. None is
+            plain transport, with a warning.
         yt
-            Target labels as far as known, missing ones as above. Pairs of different known classes
-            are forbidden; where no plan can avoid them all, they cost ten times the largest cost
-            in a term of their own, and a warning says so.
+            Target labels as far as known, missing ones as above, or -1 as in POT where this is no
+            class of ys. Pairs of different known classes are forbidden; where no plan can avoid
+            them all, they cost ten times the largest cost in a term of their own, and a warning
+            says so.
         sample_weight_source, sample_weight_target
             Weights of the points, normalised here; uniform by default.
         """
-        source, target = self._samples(Xs, Xt)
-        labels_s = None if ys is None else class_labels("ys", ys, len(source))
-        labels_t = None if yt is None else class_labels("yt", yt, len(target))
-        warn_about_minus_one("ys", labels_s)
-        warn_about_minus_one("yt", labels_t)
-        a = _weights("sample_weight_source", sample_weight_source, len(source))
-        b = _weights("sample_weight_target", sample_weight_target, len(target))
-        reg = _checks.nonnegative("reg", self.reg)
         _checks.one_of("out_of_sample", self.out_of_sample, OUT_OF_SAMPLE)
-        options = metric_options(self.metric, source, target)
-        M, scale = self._cost(source, target, options)
-        if not is_euclidean(self.metric):
-            warnings.warn(
-                f"metric={self.metric!r} has no barycentric map: points are mapped to weighted "
-                "medoids, which are target points.",
-                UserWarning,
-                stacklevel=2,
-            )
-        penalty = None
-        if labels_s is not None and labels_t is not None:
-            M, penalty = forbid_mismatches(M, self._marginals(a, b), labels_s, labels_t)
-        structure = self._structure(labels_s, target)
-        if penalty is not None:
-            structure = structure + Modular(penalty)
-        relaxed = {"unbalanced": self.unbalanced, "unbalanced_type": self.unbalanced_type}
-        options_of_solve = {"reg": reg, "method": self.method, "tol": self.tol, **relaxed}
-        result = solve(M, a, b, structure=structure, **options_of_solve)
+        _checks.one_of("map", self.map, MAPS)
+        check_proportions(self.proportions)
+        model = Model.of(self)
+        source, target = _output.samples(Xs, Xt, is_precomputed(self.metric))
+        cost = Cost.of(self.metric, self.cost_scale, source, target)
+        n, m = cost.M.shape
+        labels, known = labels_of_both(as_array(ys), as_array(yt), n, m)
+        a = weights("sample_weight_source", sample_weight_source, n)
+        b = weights("sample_weight_target", sample_weight_target, m)
+        self._warn(cost.metric, source, target)
+        if labels is None or not labels.known.any():
+            what = "ys was not given" if labels is None else "ys holds no known label"
+            text = f"{what}: without classes this is plain optimal transport, labels are not used."
+            warnings.warn(text, UserWarning, stacklevel=2)
+            M = cost.M
+            result = self._solve(like(M, Xs), a, b, Modular(), model.reg)
+            labels = t = None
+        else:
+            structure = model.bind(labels, target, m)
+
+            def plan(t: Array) -> Array:
+                weights_t = reweighted(a, labels, t)
+                return self._solve(like(cost.M, Xs), weights_t, b, structure, model.reg).plan
+
+            points = None if is_precomputed(self.metric) else source
+            t = class_shares(self.proportions, plan, points, target, a, b, labels)
+            M, a = cost.M, reweighted(a, labels, t)
+            if known is not None:
+                relaxed = self.unbalanced is not None
+                M, penalty = forbid_mismatches(M, a, b, labels, known, relaxed)
+                structure = structure if penalty is None else structure + Modular(penalty)
+            result = self._solve(like(M, Xs), a, b, structure, model.reg)
         _output.remember(self, Xs, source.shape[1])
-        self.cost_, self.cost_scale_ = M, scale
+        self._keep(result, M, cost, source, target, labels, t)
+        self._dtype = _checks.float_type(Xs) if Xt is None else _checks.float_type(Xs, Xt)
+        return self
+
+    def _solve(self, M: Any, a: Array, b: Array, structure: Structure, reg: float) -> Result:
+        """The answer as arrays; samples that are tensors are matched on their device."""
+        options: dict[str, Any] = {"method": self.method, "tol": self.tol}
+        if self.unbalanced is not None:
+            options["unbalanced"] = self.unbalanced
+        return solve(M, a, b, structure=structure, reg=reg, **options).numpy()
+
+    def _keep(
+        self,
+        result: Result,
+        M: Array,
+        cost: Cost,
+        source: Array,
+        target: Array | None,
+        labels: Labels | None,
+        t: Array | None,
+    ) -> None:
+        """Everything that is left of a fit."""
+        self.cost_, self.cost_scale_, self.metric_ = M, cost.scale, cost.metric
         self.result_, self.coupling_ = result, result.plan
         self.xs_, self.xt_ = source, target
-        self._dtype = _checks.float_type(Xs, Xt)
-        P = self.coupling_
-        self._forward = PointMap.of(P, source, target, self.metric, **options)
-        self._backward = PointMap.of(P.T, target, source, self.metric, **options)
-        return self
+        self._labels = labels
+        if labels is None:
+            for name in ("classes_", "proportions_"):
+                self.__dict__.pop(name, None)
+        else:
+            self.classes_, self.proportions_ = labels.classes, t
+        self._forward, self._backward = maps(
+            self.map, cost.metric, result.plan, source, target, labels
+        )
 
     def fit_transform(
         self, Xs: Any = None, ys: Any = None, Xt: Any = None, yt: Any = None, **fit_params: Any
@@ -243,12 +308,41 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             Shape (m, classes), classes in sorted order.
         """
         check_is_fitted(self, "coupling_")
-        return _propagate("ys", ys, self.coupling_.T)
+        return propagate("ys", ys, self.coupling_.T)
 
     def inverse_transform_labels(self, yt: Any = None) -> Array:
         """Soft labels of the source points from those of the target; as `transform_labels`."""
         check_is_fitted(self, "coupling_")
-        return _propagate("yt", yt, self.coupling_)
+        return propagate("yt", yt, self.coupling_)
+
+    def predict_target(self) -> Array:
+        """The class of each target point of `fit`, shape (m,): the one it receives most mass from.
+
+        A point that receives none takes the class of the nearest transported source point.
+        """
+        best = self.predict_target_proba().argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_target_proba(self) -> Array:
+        """The share of each class in the mass of each target point, shape (m, classes).
+
+        Columns are in the order of ``classes_``; rows sum to 1. Source points without a label do
+        not count; a target point without labelled mass is of the class of the nearest transported
+        source point (where costs were given, of the cheapest one).
+        """
+        check_is_fitted(self, "coupling_")
+        if self._labels is None:
+            raise ValueError("fit saw no source labels; pass ys to fit to predict classes.")
+        proba = shares(self._labels, self.coupling_.T)
+        empty = proba.sum(axis=1) == 0
+        if empty.any():
+            known = self._labels.known
+            far = self.cost_[known][:, empty]
+            if self._backward is not None and self.xt_ is not None:
+                far = cdist(self._forward(self.xs_[known], self.out_of_sample), self.xt_[empty])
+            number = self._labels.number[known]
+            proba[empty, number[far.argmin(axis=0)]] = 1.0
+        return proba
 
     def set_output(self, *, transform: str | None = None) -> StructuredTransport:
         """Choose what `transform` returns: "default", "pandas" or "polars"; None changes nothing.
@@ -259,95 +353,49 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features that `transform` returns: those of the input."""
+        """Names of the features that `transform` returns: those of the input.
+
+        Where the input is a cost, they are x0, x1, ... for the features of Xt.
+        """
         check_is_fitted(self, "coupling_")
+        if is_precomputed(self.metric_) and self.xt_ is not None:
+            return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
 
-    def _marginals(self, a: Array, b: Array) -> Marginals:
-        prices = _checks.as_relaxation(self.unbalanced, None)
-        kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
-        return Marginals.of(a, b, prices, kind)
-
-    def _samples(self, Xs: Any, Xt: Any) -> tuple[Array, Array]:
-        for name, value in (("Xs", Xs), ("Xt", Xt)):
-            if value is None:
-                raise ValueError(f"fit needs {name}: fit(Xs=..., ys=..., Xt=...).")
-        source, target = _output.points("Xs", Xs), _output.points("Xt", Xt)
-        if source.shape[1] != target.shape[1]:
-            raise ValueError(
-                "Xs and Xt must have equally many features; got "
-                f"{source.shape[1]} and {target.shape[1]}."
+    def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
+        if target is None or is_precomputed(metric):
+            return
+        warn_about_units(source, target, stacklevel=4)
+        if self.map == "barycentric" and not is_euclidean(metric):
+            warnings.warn(
+                f"metric={metric!r} has no barycentric map: points are mapped to weighted "
+                "medoids, which are target points.",
+                UserWarning,
+                stacklevel=3,
             )
-        _output.check_columns("Xt", Xt, _output.columns(Xs))
-        return source, target
-
-    def _cost(self, source: Array, target: Array, options: dict[str, Array]) -> tuple[Array, float]:
-        try:
-            M = cdist(source, target, self.metric, **options)
-        except ValueError as error:
-            raise ValueError(f"metric={self.metric!r} does not work: {error}") from None
-        if self.cost_scale is None:
-            return M, 1.0
-        name = _checks.one_of("cost_scale", self.cost_scale, _SCALES)
-        scale = float(_SCALES[name](M))
-        if not scale > 0:  # e.g. all points coincide: there is nothing to measure with
-            return M, 1.0
-        return M / scale, scale
-
-    def _structure(self, ys: Labels | None, target: Array) -> Structure:
-        if ys is None or not ys.known.any():
-            what = "ys was not given" if ys is None else "ys holds no known label"
-            text = f"{what}: without classes this is plain optimal transport, labels are not used."
-            warnings.warn(text, UserWarning, stacklevel=3)
-            return Modular()
-        groups = self._groups_of(target)
-        if self.concave is not None:
-            return Groups(ys.groups, groups, self.concave, units="cost")
-        charge = _checks.nonnegative("charge", self.charge)
-        if charge == 0:
-            return Modular()
-        return Modular() + Coverage(ys.groups, groups, weights=charge, units="block")
-
-    def _groups_of(self, target: Array) -> Any:
-        groups = self.target_groups
-        if isinstance(groups, str):
-            _checks.one_of("target_groups", groups, ("clusters",))
-            return clusters(target, max(1, round(_CLUSTERS_PER_POINT * len(target))))
-        if not callable(groups):
-            return groups
-        if "random_state" in inspect.signature(groups).parameters:
-            return groups(target, random_state=self.random_state)
-        return groups(target)
 
     def _move(self, name: str, value: Any, which: str, batch_size: int | None) -> Any:
         check_is_fitted(self, "coupling_")
+        verb = "transform" if name == "Xs" else "inverse_transform"
         if value is None:
-            verb = "transform" if name == "Xs" else "inverse_transform"
             raise ValueError(f"{verb} needs {name}: {verb}({name}=...).")
+        move = getattr(self, which)
+        if move is None:
+            missing = "Xt" if name == "Xs" else "positions of the source points"
+            raise ValueError(f"{verb} needs points, and fit got costs: {missing} are not known.")
         points = _output.points(name, value)
         _output.check_features(self, name, value, points.shape[1])
         size = None if batch_size is None else _checks.count("batch_size", batch_size)
         how = _checks.one_of("out_of_sample", self.out_of_sample, OUT_OF_SAMPLE)
-        moved = getattr(self, which)(points, how, size).astype(self._dtype, copy=False)
+        if name == "Xs" and self._backward is not None and self.xt_ is not None:
+            warn_about_domain(points, self.xs_, self.xt_, _WRONG_DOMAIN, stacklevel=4)
+        moved = move(points, how, size).astype(self._dtype, copy=False)
         return _output.contain(self, moved, value)
 
 
-def _weights(name: str, value: Any, size: int) -> Array:
-    if value is None:
-        return np.full(size, 1.0 / size)
-    found = _checks.as_array(name, value, 1).size
-    if found != size:
-        raise ValueError(f"{name} has {found} weights for {size} points; pass one per point.")
-    weights = _checks.as_weights(name, value, size)
-    return weights / weights.sum()
-
-
-def _propagate(name: str, labels: Any, P: Array) -> Array:
-    """Rows of P as shares of the classes of their columns."""
-    if labels is None:
-        raise ValueError(f"{name} is missing; pass one label per point of fit.")
-    found = class_labels(name, labels, P.shape[1])
-    member = np.equal.outer(found.number, np.arange(len(found.classes)))
-    mass = P @ member.astype(float)
-    total = mass.sum(axis=1, keepdims=True)
-    return np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
+_WRONG_DOMAIN = (
+    "most of the points given to transform lie nearer to the target sample than to the source "
+    "sample, as source points do not, but transform carries points of the source domain. A model "
+    "that is to predict in the target domain needs AdaptTo(Xt) in its Pipeline, not "
+    "StructuredTransport()."
+)

@@ -18,7 +18,10 @@ from scipy.spatial.distance import cdist
 
 from structot._typing import Array
 
-EUCLIDEAN = ("euclidean", "sqeuclidean")
+# Those under which averages of points make sense: Euclidean, after a linear change of the features.
+EUCLIDEAN = ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis")
+AUTO = "auto"
+_FEW_FEATURES, _FEW_OF_ALL = 5.0, 0.2  # below both, few features carry all the variance
 OUT_OF_SAMPLE = ("nearest", "smooth")
 NEIGHBORS = 10  # points that share in a smooth displacement
 _ENTRIES_AT_A_TIME = 1 << 22  # entries of a temporary array: 32 MB of float64
@@ -37,16 +40,41 @@ def is_euclidean(metric: Any) -> bool:
 
 
 def metric_options(metric: Any, X: Array, Y: Array) -> dict[str, Array]:
-    """The scales that `cdist` would estimate anew from any points it sees, from all points once.
-
-    Otherwise distances among the target points would be measured otherwise than those of the cost.
-    """
+    """The scales of the metrics that have some, from all points of both samples."""
     name, points = _full_name(metric), np.vstack([X, Y])
     if name == "seuclidean":
-        return {"V": points.var(axis=0, ddof=1)}
+        variance = points.var(axis=0, ddof=1)
+        return {"V": np.where(variance > 0, variance, 1.0)}  # a constant feature tells nothing
     if name == "mahalanobis":
         return {"VI": np.linalg.pinv(np.atleast_2d(np.cov(points.T)), hermitian=True)}
     return {}
+
+
+def chosen_metric(metric: Any, X: Array, Y: Array | None) -> Any:
+    """What ``"auto"`` stands for: Euclidean distances, of scaled features if a few carry it all.
+
+    (Σ_f v_f)² / Σ_f v_f², v_f the variance of a feature over both samples, is the number of
+    features that a Euclidean distance sees: all of them where variances are equal, one where
+    one is in much smaller units than the rest. Where it is below a fifth of the features, and below
+    five, each is divided by its standard deviation. Images and sparse counts, where features
+    that hardly vary should hardly count, stay as they are.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(30, 8))
+    >>> chosen_metric("auto", X, X), chosen_metric("auto", X * [1e3, 1, 1, 1, 1, 1, 1, 1], X)
+    ('euclidean', 'seuclidean')
+    """
+    if not (isinstance(metric, str) and metric == AUTO) or Y is None:
+        return metric
+    variance = np.vstack([X, Y]).var(axis=0)
+    largest = variance.max()
+    if not largest > 0:
+        return "euclidean"
+    relative = variance / largest
+    seen = relative.sum() ** 2 / np.sum(relative**2)
+    few = seen < min(_FEW_FEATURES, _FEW_OF_ALL * np.count_nonzero(relative))
+    return "seuclidean" if few else "euclidean"
 
 
 def _full_name(metric: Any) -> str | None:
@@ -66,7 +94,7 @@ def barycenters(P: Array, Y: Array) -> Array:
     return np.asarray(P @ Y / P.sum(axis=1, keepdims=True))
 
 
-def medoids(P: Array, Y: Array, metric: Any, **options: Array) -> Array:
+def medoids(P: Array, Y: Array, metric: Any) -> Array:
     """T(X_i) = argmin over y among the Y_k of Σ_j P_ij metric(y, Y_j); the first of equals.
 
     Examples
@@ -76,8 +104,8 @@ def medoids(P: Array, Y: Array, metric: Any, **options: Array) -> Array:
     """
     n, m = P.shape
     best, where = np.full(n, np.inf), np.zeros(n, np.int64)
-    for part in _batches(m, n + m):
-        cost = P @ cdist(Y, Y[part], metric, **options)  # (n, batch)
+    for part in batches(m, n + m):
+        cost = P @ cdist(Y, Y[part], metric)  # (n, batch)
         nearest = cost.argmin(axis=1)
         value = cost[np.arange(n), nearest]
         better = value < best
@@ -103,10 +131,16 @@ class PointMap:
 
     points: Array  # (n, d), distinct
     images: Array  # (n, d)
+    displace: bool = True  # whether others go along; if not, they go to the same images
 
     @classmethod
     def of(
-        cls, P: Array, X: Array, Y: Array, metric: Any = "euclidean", **options: Array
+        cls,
+        P: Array,
+        X: Array,
+        Y: Array,
+        metric: Any = "euclidean",
+        displace: bool = True,
     ) -> PointMap:
         """The map of a plan. Points that coincide are one point, with the plan rows added.
 
@@ -129,23 +163,31 @@ class PointMap:
         else:
             points = X[used]
         if is_euclidean(metric):
-            return cls(points, barycenters(rows, Y))
-        return cls(points, medoids(rows, Y, metric, **options))
+            return cls(points, barycenters(rows, Y), displace)
+        return cls(points, medoids(rows, Y, metric), displace)
 
     def __call__(self, X: Array, how: str, batch_size: int | None = None) -> Array:
         """T at the rows of X, in batches: memory does not grow with their number."""
+        if len(self.points) == 0:  # a plan that carries nothing moves nothing
+            return X.copy()
         result = np.empty((len(X), self.images.shape[1]))
-        for part in _batches(len(X), len(self.points) + NEIGHBORS * X.shape[1], batch_size):
-            distance = cdist(X[part], self.points)
+        for part in batches(len(X), len(self.points) + NEIGHBORS * X.shape[1], batch_size):
+            near, weight = neighbors(X[part], self.points, how)
             # Written so that a fitted point reaches its image without rounding.
-            if how == "nearest":
-                near = distance.argmin(axis=1)
-                result[part] = self.images[near] + (X[part] - self.points[near])
-            else:
-                near, weight = _shepard(distance)
-                moved = self.images[near] + (X[part][:, None, :] - self.points[near])
-                result[part] = np.einsum("qk,qkd->qd", weight, moved)
+            moved = self.images[near]
+            if self.displace:
+                moved = moved + (X[part][:, None, :] - self.points[near])
+            result[part] = np.einsum("qk,qkd->qd", weight, moved)
         return result
+
+
+def neighbors(X: Array, points: Array, how: str) -> tuple[Array, Array]:
+    """The fitted points that say where the rows of X go, and their weights; shapes (rows, k)."""
+    distance = cdist(X, points)
+    if how == "nearest":
+        near = distance.argmin(axis=1)[:, None]
+        return near, np.ones(near.shape)
+    return _shepard(distance)
 
 
 def _shepard(distance: Array) -> tuple[Array, Array]:
@@ -164,7 +206,7 @@ def _shepard(distance: Array) -> tuple[Array, Array]:
     return near, weight / weight.sum(axis=1, keepdims=True)
 
 
-def _batches(total: int, width: int, size: int | None = None) -> Iterator[slice]:
+def batches(total: int, width: int, size: int | None = None) -> Iterator[slice]:
     """Slices of 0 … total whose temporary arrays of ``width`` columns stay small."""
     step = max(1, min(_ENTRIES_AT_A_TIME // max(width, 1), size or total or 1))
     for start in range(0, total, step):

@@ -27,20 +27,45 @@ def transport_bound(problem: Problem, u: Array, v: Array, made_of: float = 0.0) 
     """D_a°(u) + D_b°(v), a·u + b·v for hard marginals, safe; ``made_of`` as below.
 
     What potentials with u ⊕ v in P(F) prove.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> problem = Problem.of([[1.0, 3.0], [3.0, 1.0]])
+    >>> 1.0 - 1e-12 < transport_bound(problem, np.ones(2), np.zeros(2)) <= 1.0
+    True
     """
     terms, size = dual_terms(problem, u, v)
     return safe_sum(terms, problem.M.size, size + made_of)
 
 
 def dual_terms(problem: Problem, u: Array, v: Array) -> tuple[Array, float]:
-    """The terms of D_a°(u) + D_b°(v), and the size of what they are made of."""
+    """The terms of D_a°(u) + D_b°(v), and the size of what they are made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> dual_terms(Problem.of([[1.0, 3.0], [3.0, 1.0]]), np.ones(2), np.zeros(2))[1]
+    1.0
+    """
     terms = problem.marginals.dual(u, v)
     size = float(np.abs(terms).sum())
     return terms, size if problem.marginals.hard else size + potential_size(problem, u, v)
 
 
 def potential_size(problem: Problem, p: Array, q: Array) -> float:
-    """a·|p| + b·|q| = <P, |p| ⊕ |q|> for every plan P; for relaxed marginals about that."""
+    """a·|p| + b·|q| = <P, |p| ⊕ |q|> for every plan P; for relaxed marginals about that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> problem = Problem.of([[1.0, 3.0], [3.0, 1.0]])
+    >>> potential_size(problem, np.array([1.0, -1.0]), np.zeros(2))
+    1.0
+    """
     return problem.marginals.size(p, q)
 
 
@@ -50,6 +75,14 @@ def infeasibility(problem: Problem, P: Array, u: Array, v: Array) -> float:
     A plan is in U(a, b) to a few eps of the total mass; at a point of little mass and high cost
     that can be more than the rounding error of the value. Twice, since other potentials than these
     may be the true ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> problem = Problem.of([[1.0, 3.0], [3.0, 1.0]])
+    >>> infeasibility(problem, np.full((2, 2), 0.25), np.ones(2), np.ones(2))
+    0.0
     """
     rows, columns = problem.marginals.missed(P)
     return 2.0 * float(np.abs(rows) @ np.abs(u) + np.abs(columns) @ np.abs(v))
@@ -59,6 +92,13 @@ class Dual(NamedTuple):
     """A proof of a lower bound: potentials, the cost in B(F) above them, and what they prove.
 
     K may be None when u ⊕ v is known to lie in P(F); `complete` supplies it.
+
+    Examples
+    --------
+    >>> from structot.problem import Problem
+    >>> dual = zero_dual(Problem.of([[1.0, 2.0]], None, [0.5, 0.5]))
+    >>> dual.bound
+    0.0
     """
 
     u: Array
@@ -68,7 +108,15 @@ class Dual(NamedTuple):
 
 
 def complete(problem: Problem, dual: Dual) -> Dual:
-    """The proof with its K: projecting a point of P(F) onto B(F) raises it and never lowers it."""
+    """The proof with its K: projecting a point of P(F) onto B(F) raises it and never lowers it.
+
+    Examples
+    --------
+    >>> from structot.problem import Problem
+    >>> problem = Problem.of([[1.0, 2.0]], None, [0.5, 0.5])
+    >>> complete(problem, zero_dual(problem)).K
+    array([[1., 2.]])
+    """
     if dual.K is not None:
         return dual
     Z = np.add.outer(dual.u, dual.v)
@@ -97,6 +145,14 @@ def dual_from_cost(
 
     ``made_of`` is the size, as <P, ·> at a plan, of what K was computed from, if that is more than
     K itself: its rounding error is relative to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> M = np.array([[1.0, 3.0], [3.0, 1.0]])
+    >>> round(dual_from_cost(Problem.of(M), M).bound, 9)
+    1.0
     """
     start = np.zeros(problem.shape[0]) if u is None else u
     u, v = problem.marginals.fitted(K, start)
@@ -107,13 +163,34 @@ def dual_from_cost(
 
 
 def dual_from_potentials(problem: Problem, p: Array, q: Array) -> Dual:
-    """The bound of any potentials: project p ⊕ q onto B(F), then c-transform."""
+    """The bound of any potentials: project p ⊕ q onto B(F), then c-transform.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> problem = Problem.of([[1.0, 3.0], [3.0, 1.0]])
+    >>> round(dual_from_potentials(problem, np.array([0.5, 0.0]), np.zeros(2)).bound, 9)
+    1.0
+    """
     K = problem.function.project(np.add.outer(p, q), "cost")
     return dual_from_cost(problem, K, p, potential_size(problem, p, q))
 
 
 def dual_from_tariffs(problem: Problem, alpha: Array, beta: Array, u: Array) -> Dual:
-    """The bound of tariffs on lanes, made smaller where a route is paid more than its price."""
+    """The bound of tariffs on lanes, made smaller where a route is paid more than its price.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> from structot.structures import Routes
+    >>> M = np.array([[1.0, 3.0], [3.0, 1.0]])
+    >>> problem = Problem.of(M, structure=Routes([0, 1], [0, 1]))
+    >>> free = np.zeros((2, 2))  # no tariffs: the bound of plain transport
+    >>> round(dual_from_tariffs(problem, free, free, np.zeros(2)).bound, 9)
+    1.0
+    """
     lanes, linear = problem.lanes, problem.linear
     assert lanes is not None
     assert linear is not None
@@ -123,7 +200,16 @@ def dual_from_tariffs(problem: Problem, alpha: Array, beta: Array, u: Array) -> 
 
 
 def dual_by_exact_transport(problem: Problem, K: Array, made_of: float = 0.0) -> Dual:
-    """The best bound of a cost K in B(F): exact transport with it. The expensive last resort."""
+    """The best bound of a cost K in B(F): exact transport with it. The expensive last resort.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> M = np.array([[1.0, 3.0], [3.0, 1.0]])
+    >>> round(dual_by_exact_transport(Problem.of(M), M).bound, 9)
+    1.0
+    """
     try:
         u, v = relaxed_emd(K, problem.marginals).potentials
     except RuntimeError:  # the network simplex gave up
@@ -137,6 +223,16 @@ def first_answer(problem: Problem) -> tuple[Array, Dual]:
     """The independent plan, and what the vertex of B(F) that is worst for it proves.
 
     An answer to any problem, whatever becomes of the solver.
+
+    Examples
+    --------
+    >>> from structot.problem import Problem
+    >>> plan, dual = first_answer(Problem.of([[1.0, 3.0], [3.0, 1.0]]))
+    >>> plan
+    array([[0.25, 0.25],
+           [0.25, 0.25]])
+    >>> dual.bound <= 2.0
+    True
     """
     P = problem.feasible(problem.independent)
     K = problem.function.greedy(P)
@@ -151,14 +247,31 @@ def first_answer(problem: Problem) -> tuple[Array, Dual]:
 
 
 def zero_dual(problem: Problem) -> Dual | None:
-    """Zero potentials, which prove 0 for a monotone F; None for others."""
+    """Zero potentials, which prove 0 for a monotone F; None for others.
+
+    Examples
+    --------
+    >>> from structot.problem import Problem
+    >>> zero_dual(Problem.of([[1.0, 3.0], [3.0, 1.0]])).bound
+    0.0
+    """
     if not problem.monotone:
         return None
     return Dual(np.zeros(problem.shape[0]), np.zeros(problem.shape[1]), None, 0.0)
 
 
 def entropic_bound(problem: Problem, u: Array, v: Array, K: Array) -> float:
-    """What (u, v, K) prove for reg > 0: the dual function of entropic transport with cost K."""
+    """What (u, v, K) prove for reg > 0: the dual function of entropic transport with cost K.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.problem import Problem
+    >>> M = np.array([[1.0, 3.0], [3.0, 1.0]])
+    >>> problem = Problem.of(M, reg=1.0)
+    >>> entropic_bound(problem, np.zeros(2), np.ones(2), M) > 0.0
+    True
+    """
     loss, size = entropic_loss(problem, u, v, K)
     terms, made_of = dual_terms(problem, u, v)
     losses = problem.reg * loss

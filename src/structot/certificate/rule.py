@@ -57,7 +57,13 @@ def absolute_tolerance(
 
 
 def is_converged(value: float, lower_bound: float, tol: float, atol: float) -> bool:
-    """Whether value - lower_bound <= tol |value| + atol."""
+    """Whether value - lower_bound <= tol |value| + atol.
+
+    Examples
+    --------
+    >>> is_converged(1.0, 0.9999, tol=1e-3, atol=0.0), is_converged(1.0, 0.9, tol=1e-3, atol=0.0)
+    (True, False)
+    """
     return bool(value - lower_bound <= tol * abs(value) + atol)
 
 
@@ -67,6 +73,13 @@ def safe_sum(terms: Array, pairs: int, size: float | None = None) -> float:
     The sum itself is correctly rounded. What it is made of is not: a cost K is in B(F) up to the
     rounding of sums over the ``pairs`` of a block, which grows like their root. ``size`` is the sum
     of the absolute values of all that the terms were made of, by default their own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> terms = np.full(10, 0.1)
+    >>> safe_sum(terms, 10) < 1.0, safe_sum(terms, 10) > 1.0 - 1e-12
+    (True, True)
     """
     size = float(np.abs(terms).sum()) if size is None else size
     if not math.isfinite(size):

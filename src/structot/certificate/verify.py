@@ -37,6 +37,13 @@ class Verification:
     ``harm``: by how much a worst cost outside B(F) can have raised the bound, at most; ``claim``:
     how much smaller than it is the gap was said to be; ``gap``: the recomputed one; ``precision``:
     of the arrays of the result. Errors are relative to the value after its rounding error.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> checked = sot.solve([[1.0, 2.0], [3.0, 1.0]]).verify()
+    >>> checked.holds(), checked.marginals < 1e-12
+    (True, True)
     """
 
     marginals: float

@@ -12,6 +12,7 @@ import structot
 from structot.cli import _common
 from structot.cli.colors import colors
 from structot.cli.demo import demo
+from structot.cli.explore import explore
 from structot.cli.path import path
 from structot.cli.reproduce import reproduce
 from structot.cli.solve import solve
@@ -34,6 +35,7 @@ app.command()(demo)
 app.command()(reproduce)
 app.command()(solve)
 app.command()(path)
+app.command()(explore)
 app.command()(colors)
 app.command()(warmup)
 
@@ -60,6 +62,8 @@ def _root(
     - `structot solve cost.npy --source-groups classes.csv --discount 0.75`
 
     - `structot path cost.npy --source-groups classes.csv --plot path.png`
+
+    - `structot explore points.csv others.csv --source-groups classes.csv --out explore.html`
 
     - `structot colors photo.png palette.png recoloured.png --compare`
     """

@@ -47,8 +47,9 @@ class Names:
 LOOK = Names()
 
 
-def read_matrix(path: Path, names: Names = LOOK) -> Array:
-    """A cost matrix; of a .csv, numbers in rows, with or without names of rows and columns."""
+def read_matrix(path: Path, names: Names = LOOK, what: str = "a cost") -> Array:
+    """A cost matrix, or points in rows; of a .csv, numbers, with or without names of rows and
+    columns."""
     if _suffix(path) == ".csv":
         rows = _numeric_part(path, _rows(path), names)
         for number, row in enumerate(rows, start=1):
@@ -58,9 +59,9 @@ def read_matrix(path: Path, names: Names = LOOK) -> Array:
         return np.array(rows, float)
     array = _array(path, ("cost", "M", "C"))
     if array.ndim != 2:
-        raise ValueError(f"{path}: a cost is a matrix; got shape {array.shape}.")
+        raise ValueError(f"{path}: {what} must be a matrix; got shape {array.shape}.")
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{path}: a cost holds numbers; got {array.dtype}.")
+        raise ValueError(f"{path}: {what} must hold numbers; got {array.dtype}.")
     return array if array.dtype.kind == "f" else array.astype(float)
 
 

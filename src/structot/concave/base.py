@@ -22,6 +22,12 @@ class Concave(ABC):
     """g : [0, inf) -> [0, inf), concave, non-decreasing, g(0) = 0.
 
     Arguments are finite and >= 0. Scalars give a float, everything else an array.
+
+    Examples
+    --------
+    >>> from structot.concave import Sqrt
+    >>> isinstance(Sqrt(), Concave), Sqrt()(4.0)
+    (True, 2.0)
     """
 
     def __call__(self, x: ArrayLike) -> Any:

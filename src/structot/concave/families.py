@@ -341,7 +341,13 @@ class PiecewiseLinear(Concave):
 
 @dataclass(frozen=True, repr=False)
 class Step(Concave):
-    """g(x) = 1 for x > 0, 0 at 0: what coverage is made of, the limit of min(x/alpha, 1)."""
+    """g(x) = 1 for x > 0, 0 at 0: what coverage is made of, the limit of min(x/alpha, 1).
+
+    Examples
+    --------
+    >>> Step()(0.0), Step()(0.3)
+    (0.0, 1.0)
+    """
 
     def _value(self, x: Array) -> Array:
         return (x > 0).astype(float)

@@ -18,6 +18,13 @@ class ConcaveTable:
 
     The methods are the reference of the kernels, and the only way to call `Custom` functions.
     Block b has kind[b] and the parameters params[offset[b]:offset[b + 1]].
+
+    Examples
+    --------
+    >>> from structot.concave import Sqrt, pack_table
+    >>> table = pack_table([Sqrt(), Sqrt()])
+    >>> len(table.functions)
+    2
     """
 
     kind: NDArray[np.int64]  # (B,)

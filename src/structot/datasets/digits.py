@@ -23,7 +23,15 @@ from structot.datasets._folder import find, folder
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images (n, side, side) in [0, 1] and labels 0 to 9, in the usual two parts."""
+    """Images (n, side, side) in [0, 1] and labels 0 to 9, in the usual two parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images, labels = np.zeros((2, 8, 8)), np.array([3, 7])
+    >>> Digits(images, labels, images, labels).x_train.shape
+    (2, 8, 8)
+    """
 
     x_train: Array
     y_train: Array
@@ -90,7 +98,15 @@ def mnist(data: str | os.PathLike | None = None, *, download: bool = True) -> Di
 
 
 def usps(data: str | os.PathLike | None = None, *, download: bool = True) -> Digits:
-    """USPS: 7291 training and 2007 test digits of 16×16 pixels, in ``usps.npz``; as `mnist`."""
+    """USPS: 7291 training and 2007 test digits of 16×16 pixels, in ``usps.npz``; as `mnist`.
+
+    Examples
+    --------
+    >>> usps("no such folder", download=False)
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: ...
+    """
     return _load(_USPS, data, download)
 
 
@@ -196,7 +212,15 @@ def resize(images: Array, side: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ShiftedDigits:
-    """Two domains of 8×8 digits in [0, 1]: as they are, and shifted."""
+    """Two domains of 8×8 digits in [0, 1]: as they are, and shifted.
+
+    Examples
+    --------
+    >>> from structot.datasets import shifted_digits
+    >>> digits = shifted_digits()
+    >>> digits.x_source.shape[1:] == digits.x_target.shape[1:]
+    True
+    """
 
     x_source: Array
     y_source: Array

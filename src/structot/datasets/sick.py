@@ -13,6 +13,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Sick:
     Attributes
     ----------
     source, target
-        The two sentences of every pair, with tokens and heads.
+        The two sentences of every pair, with tokens, heads and relations.
     score
         Relatedness from 1 to 5, shape (pairs,).
     judgment
@@ -49,6 +50,16 @@ class Sick:
         train, trial or test, shape (pairs,).
     pair_id
         The number of the pair in the original files, shape (pairs,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot._parsed import Parsed
+    >>> one = Parsed(("dogs", "bark"), (2, 0))
+    >>> pairs = Sick((one,), (one,), np.array([5.0]), np.array(["ENTAILMENT"]), np.array(["test"]),
+    ...              np.array([1]))
+    >>> len(pairs.source), pairs.score.tolist()
+    (1, [5.0])
     """
 
     source: tuple[Parsed, ...]
@@ -81,6 +92,13 @@ def sick(data: str | os.PathLike | None = None, *, check: bool = True) -> Sick:
         The data folder; STRUCTOT_DATA by default.
     check
         Compare the checksums of the files.
+
+    Examples
+    --------
+    >>> sick("no such folder")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: ...
     """
     rows = {}
     with gzip.open(_file("sick.tsv.gz", data, check), "rt", encoding="utf-8", newline="") as file:
@@ -91,7 +109,7 @@ def sick(data: str | os.PathLike | None = None, *, check: bool = True) -> Sick:
         for line in file:
             entry = json.loads(line)
             key = entry["split"], int(entry["pair_ID"])
-            parses[key] = tuple(Parsed(entry[x]["tokens"], entry[x]["heads"]) for x in ("A", "B"))
+            parses[key] = tuple(_parsed(entry[x]) for x in ("A", "B"))
     missing = [key for key in rows if key not in parses]
     if missing:
         raise ValueError(f"sick_parses.jsonl.gz has no parse of pair {missing[0]}.")
@@ -117,10 +135,21 @@ def glove(
         case, the 33 thousand most frequent words.
     data, check
         As in `sick`.
+
+    Examples
+    --------
+    >>> glove("6b", "no such folder")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: ...
     """
     file = _file(_VECTORS[one_of("name", name, _VECTORS)], data, check)
     with np.load(file, allow_pickle=False) as arrays:
         return arrays["words"], arrays["vectors"]
+
+
+def _parsed(entry: dict[str, Any]) -> Parsed:
+    return Parsed(entry["tokens"], entry["heads"], entry.get("rels"))
 
 
 def _file(name: str, data: str | os.PathLike | None, check: bool) -> Path:

@@ -33,7 +33,16 @@ __all__ = [
 
 # In the order in which they are run and shown.
 NAMES = (
-    *("clusters", "runtime", "moons", "colors", "small_digits", "digits", "sentences"),
+    "clusters",
+    "runtime",
+    "moons",
+    "colors",
+    "small_digits",
+    "digits",
+    "transduction",
+    "adaptation",
+    "skada_shifts",
+    "sentences",
     "target_shift",
 )
 

@@ -22,9 +22,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from structot._typing import Array
 from structot.experiments._runner import Records, Task
+from structot.solvers.solve import solve
+from structot.structures import Coverage, Modular
 
 Parameters = dict[str, Any]
 
@@ -84,7 +87,7 @@ class Method:
     grid: tuple[Parameters, ...] = ({},)
 
 
-def _grid(**values: Iterable[Any]) -> tuple[Parameters, ...]:
+def grid_of(**values: Iterable[Any]) -> tuple[Parameters, ...]:
     """Every combination of the values."""
     return tuple(dict(zip(values, point)) for point in itertools.product(*values.values()))
 
@@ -105,7 +108,9 @@ def _paper(alpha: float) -> Any:
     from structot.adaptation import StructuredTransport
     from structot.concave import ThresholdSqrt
 
-    return StructuredTransport(concave=ThresholdSqrt(alpha), reg=0.0)
+    return StructuredTransport(
+        "groups", concave=ThresholdSqrt(alpha), metric="euclidean", cost_scale="mean"
+    )
 
 
 def _structured(**parameters: Any) -> Any:
@@ -114,19 +119,35 @@ def _structured(**parameters: Any) -> Any:
     return StructuredTransport(**parameters)
 
 
-class ByReverseValidation:
+class FirstDefaults:
+    """`StructuredTransport()` as it was in 0.1: costs and prices in units of the mean cost."""
+
+    def fit(self, Xs: Array, ys: Array, Xt: Array) -> FirstDefaults:
+        """The plan, from the library's own verb."""
+        M = cdist(Xs, Xt)
+        structure = Modular() + Coverage(ys, None, 0.02, units="block")
+        self.result_ = solve(M / M.mean(), structure=structure, reg=0.05, tol=1e-3)
+        self.coupling_, self.target = self.result_.plan, Xt
+        return self
+
+    def transform(self, Xs: Array) -> Array:
+        """Barycentric images of the points of `fit`."""
+        return self.result_.barycentric_map(self.target)
+
+
+class Selected:
     """Structured transport whose parameters are chosen on the samples alone, as a user would."""
 
     def fit(self, Xs: Array, ys: Array, Xt: Array) -> Any:
-        """The candidate with the best reverse validation, fitted."""
-        from structot.adaptation import reverse_validation
+        """The candidate that `select` finds best, fitted."""
+        from structot.adaptation import select
 
-        grid = _grid(charge=(0.01, 0.02, 0.05), reg=(0.03, 0.06))
-        found = reverse_validation([_structured(**point) for point in grid], Xs, ys, Xt)
+        grid = grid_of(charge=(0.1, 0.2, 0.3), reg=(0.2, 0.4))
+        found = select([_structured(**point) for point in grid], Xs, ys, Xt)
         return found.best.fit(Xs=Xs, ys=ys, Xt=Xt)
 
 
-_CHARGES, _REGS = (0.01, 0.02, 0.03, 0.05, 0.08), (0.01, 0.02, 0.03, 0.04)
+_CHARGES, _REGS = (0.1, 0.15, 0.2, 0.3, 0.5), (0.2, 0.3, 0.4, 0.6)
 _LASSO = {"reg": "reg_e", "weight": "reg_cl"}
 OURS = "structured"
 METHODS = (
@@ -136,7 +157,7 @@ METHODS = (
         "entropic",
         "entropic",
         _pot("SinkhornTransport", {"reg": "reg_e"}, tol=1e-6),
-        _grid(reg=(0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.14)),
+        grid_of(reg=(0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.14)),
     ),
     Method(
         "laplace",
@@ -148,34 +169,38 @@ METHODS = (
             reg_src=0.5,
             max_iter=20,
         ),
-        _grid(weight=(3.0, 10.0, 30.0, 100.0, 300.0), neighbors=(3, 7)),
+        grid_of(weight=(3.0, 10.0, 30.0, 100.0, 300.0), neighbors=(3, 7)),
     ),
     Method(
         "lasso",
         "group lasso ℓp-ℓ1",
         _pot("SinkhornLpl1Transport", _LASSO),
-        _grid(reg=(0.05, 0.08, 0.12, 0.18, 0.27), weight=(0.02, 0.035, 0.06, 0.1)),
+        grid_of(reg=(0.05, 0.08, 0.12, 0.18, 0.27), weight=(0.02, 0.035, 0.06, 0.1)),
     ),
     Method(
         "lasso_l2",
         "group lasso ℓ1-ℓ2",
         _pot("SinkhornL1l2Transport", _LASSO, max_iter=10, max_inner_iter=100),
-        _grid(reg=(0.01, 0.02, 0.035, 0.05, 0.07), weight=(0.25, 0.5, 1.0, 2.0)),
+        grid_of(reg=(0.01, 0.02, 0.035, 0.05, 0.07), weight=(0.25, 0.5, 1.0, 2.0)),
     ),
     Method(
-        "paper", "structured, exact, the paper's model", _paper, _grid(alpha=(0.01, 0.1, 1.0, 10.0))
+        "paper",
+        "structured, exact, the paper's model",
+        _paper,
+        grid_of(alpha=(0.01, 0.1, 1.0, 10.0)),
     ),
     Method(
-        OURS, "structured, fixed charge + entropy", _structured, _grid(charge=_CHARGES, reg=_REGS)
+        OURS, "structured, fixed charge + entropy", _structured, grid_of(charge=_CHARGES, reg=_REGS)
     ),
     Method(
         "ward",
         "structured, Ward target groups",
         _structured,
-        _grid(target_groups=("clusters",), charge=_CHARGES, reg=_REGS),
+        grid_of(target_groups=("clusters",), charge=_CHARGES, reg=_REGS),
     ),
     Method("default", "structured, defaults, untuned", _structured),
-    Method("reverse", "structured, by reverse validation", ByReverseValidation),
+    Method("first", "structured, defaults of 0.1", FirstDefaults),
+    Method("selected", "structured, chosen without labels", Selected),
 )
 BY_KEY = {method.key: method for method in METHODS}
 FIGURE_METHODS = ("none", "emd", "entropic", "lasso", "paper", OURS)

@@ -96,13 +96,24 @@ def accuracy_table(
     return table(["method", *columns, *(["published"] if published is not None else [])], rows)
 
 
+def captions(name: str) -> dict[str, str]:
+    """What the two figures of an experiment show."""
+    return {
+        f"{name}_plans": "Plans between labelled source digits (rows, by class) and target digits "
+        "(columns, by their true class, which no method has seen). What lies in the diagonal "
+        "blocks is right.",
+        f"{name}_transported": "Source digits, and where the plan of each method sends them on "
+        "average.",
+    }
+
+
 def difference_table(
     data: dict[str, Any], settings: list[Setting], columns: list[str], pools: dict[str, list]
 ) -> str:
     """Δ against each other method; pooled columns last."""
     groups = [*([s] for s in settings), *pools.values()]
     rows = [
-        [BY_KEY[method].title, *(_signed(*pooled(data, g, method)) for g in groups)]
+        [BY_KEY[method].title, *(signed(*pooled(data, g, method)) for g in groups)]
         for method in _methods(data, settings)
         if method != data["reference"]
     ]
@@ -136,13 +147,13 @@ def verdict(data: dict[str, Any], pools: dict[str, list[Setting]]) -> str:
     for name, members in pools.items():
         words: dict[str, list[str]] = {"above": [], "not told apart from": [], "below": []}
         for method in _methods(data, members):
-            if method == data["reference"] or method in ("ward", "default", "reverse"):
+            if method == data["reference"] or method in ("ward", "default", "first", "selected"):
                 continue
             mean, width = pooled(data, members, method)
             word = (
                 "not told apart from" if not abs(mean) > width else "above" if mean > 0 else "below"
             )
-            words[word].append(f"{BY_KEY[method].title} ({_signed(mean, width)})")
+            words[word].append(f"{BY_KEY[method].title} ({signed(mean, width)})")
         parts = [f"{word} {', '.join(methods)}" for word, methods in words.items() if methods]
         lines.append(f"- {name}: {BY_KEY[data['reference']].title}, is {'; '.join(parts)}.")
     return "\n".join(lines)
@@ -152,7 +163,8 @@ def _methods(data: dict[str, Any], settings: list[Setting]) -> list[str]:
     return list(data["settings"][settings[0].name])
 
 
-def _signed(mean: float, width: float) -> str:
+def signed(mean: float, width: float) -> str:
+    """A difference with the half width of its interval."""
     return f"{mean:+.1f} ± {width:.1f}"
 
 

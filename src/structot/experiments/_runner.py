@@ -6,7 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,11 @@ class Settings:
         Processes at a time.
     quick
         A small version that shows the same thing less precisely.
+
+    Examples
+    --------
+    >>> Settings(quick=True).jobs
+    1
     """
 
     data: Path | None = None
@@ -61,6 +66,12 @@ class Task:
         A function of a module (it may be sent to another process) returning JSON values and arrays.
     arguments
         Its keyword arguments.
+
+    Examples
+    --------
+    >>> task = Task("square-3", lambda x: {"square": x * x}, {"x": 3})
+    >>> task.function(**task.arguments)
+    {'square': 9}
     """
 
     key: str
@@ -80,11 +91,19 @@ class Report:
         Tables and a plain verdict; becomes ``report.md``.
     figures
         File stem -> function that draws the figure from the records.
+    captions
+        File stem -> what the figure shows, and what to look at.
+
+    Examples
+    --------
+    >>> Report({"accuracy": 0.5}, "No better than chance.", {}).results
+    {'accuracy': 0.5}
     """
 
     results: dict[str, Any]
     markdown: str
     figures: Mapping[str, Callable[[], Figure]]
+    captions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,12 +118,22 @@ class Experiment:
         The tasks known so far; asked again, with their records, until nothing new appears.
     report
         Numbers, words and pictures of finished tasks.
+    look
+        What a reader should see in it, one sentence.
+
+    Examples
+    --------
+    >>> from structot import experiments
+    >>> experiment = experiments.get("moons")
+    >>> len(experiment.tasks(Settings(quick=True), {})) > 0
+    True
     """
 
     name: str
     title: str
     tasks: Callable[[Settings, Records], list[Task]]
     report: Callable[[Settings, Records], Report]
+    look: str = ""
 
 
 def run(
@@ -135,6 +164,16 @@ def run(
     -------
     Report
         Made from the files, so that a resumed run gives the same as an uninterrupted one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> one = Task("one", dict, {"answer": 42})
+    >>> def report(settings, done):
+    ...     return Report(done["one"], "", {})
+    >>> tiny = Experiment("tiny", "A tiny one", lambda settings, done: [one], report)
+    >>> run(tiny, Path(tempfile.mkdtemp()), Settings(), progress=False).results["answer"]
+    42
     """
     folder = Path(out) / experiment.name
     first = [task.key for task in experiment.tasks(settings, {})]
@@ -162,7 +201,7 @@ def run(
         _write(folder, report)
         made: dict[str, Any] = {"settings": _settings(settings), "first_tasks": first}
         made |= {"seconds": sum(seconds.values()), "seconds_by_task": seconds}
-        made["figures"] = list(report.figures)
+        made["figures"] = {stem: report.captions.get(stem, "") for stem in report.figures}
         write_text(folder / "run.json", json_text(made))
     return report
 

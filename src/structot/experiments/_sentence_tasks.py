@@ -20,7 +20,8 @@ from structot.concave import ThresholdSqrt
 from structot.datasets.sick import Sick, glove, sick
 from structot.groups import ngrams
 from structot.text import Parsed, WordMover
-from structot.transport import emd
+from structot.text.presets import PRESETS
+from structot.text.weights import FREQUENCIES, SMOOTH
 
 APPENDIX = {
     "a": "I left my book in the hotel",
@@ -28,14 +29,15 @@ APPENDIX = {
     "c": "I forgot my novel in the room",
 }
 NEGATION = dict.fromkeys(("no", "not", "n't", "nobody", "never", "nothing", "without"), 3.0)
-GOOD = 4.5  # from this score on the second sentence is a paraphrase of the first
-SHUFFLES = 3
-TIE = 1e-4  # of the unit: differences below it are ties
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One distance: its family, the price (β or α), n-grams, and what WMD itself may choose."""
+    """One distance: its family, the price (β or α), n-grams, and what WMD itself may choose.
+
+    Families: ``wmd`` (plain), ``charge`` (phrases keep order), ``sets`` (phrases are sets, with a
+    charge), ``concave`` (the paper's form). ``smooth`` is the a of the weights a/(a + p(w)).
+    """
 
     family: str = "wmd"
     price: float = 0.0
@@ -44,28 +46,43 @@ class Choice:
     stop: bool = False
     weights: str = "count"
     normalize: bool = False
+    smooth: float = SMOOTH
 
     @property
     def name(self) -> str:
-        base = (
-            f"{'stop' if self.stop else 'all'}_{self.weights}_{'unit' if self.normalize else 'raw'}"
-        )
+        weights = f"sif{self.smooth:g}" if self.weights == "sif" else self.weights
+        base = f"{'stop' if self.stop else 'all'}_{weights}_{'unit' if self.normalize else 'raw'}"
         if self.family == "wmd":
             return f"wmd_{base}"
         return f"{self.family}_{self.groups}{self.ngram}_{self.price:g}_{base}"
 
     def words(self) -> str:
         """For a table."""
-        parts = ["stop words dropped" if self.stop else "all words", f"weights {self.weights}"]
+        weights = f"weights {self.weights}"
+        if self.weights == "sif":
+            weights = f"stop words light (a = {self.smooth:g})"
+        parts = ["stop words dropped" if self.stop else "all words", weights]
         parts += ["vectors of length 1"] if self.normalize else []
         if self.family != "wmd":
-            price = f"β = {self.price:g}" if self.family == "charge" else f"α = {self.price:g}"
-            parts = [f"{self.groups} n = {self.ngram}", price, *parts]
+            price = f"α = {self.price:g}" if self.family == "concave" else f"β = {self.price:g}"
+            as_sets = ["as sets"] if self.family == "sets" else []
+            parts = [f"{self.groups} n = {self.ngram}", *as_sets, price, *parts]
         return ", ".join(parts)
+
+    def plain(self) -> Choice:
+        """Plain WMD with the same words."""
+        return replace(self, family="wmd", price=0.0, ngram=2, groups="ngrams")
 
     def shuffled(self) -> Choice:
         """The control: n-grams of the words in a random order."""
         return replace(self, groups="shuffled")
+
+
+def preset() -> Choice:
+    """What `WordMover` does when nothing is said."""
+    values = PRESETS[None]
+    named = {name: values[name] for name in ("groups", "weights", "normalize")}
+    return Choice("charge", values["charge"], **named)
 
 
 def windows_of_shuffled(words: list[str], n: int) -> list[Array]:
@@ -81,19 +98,23 @@ def load(data: str | None) -> tuple[Sick, tuple[Array, Array]]:
     return sick(data), glove("840b", data)
 
 
-def mover(choice: Choice, vectors: Any, train: Sequence[Parsed], **options: Any) -> WordMover:
+def mover(choice: Choice, vectors: Any, train: Sequence[Parsed] = (), **options: Any) -> WordMover:
     """The distance of a choice; inverse frequencies come from the training sentences."""
     groups: Any = None if choice.family == "wmd" else choice.groups
     if groups == "shuffled":
         groups = functools.partial(windows_of_shuffled, n=choice.ngram)
+    weights: Any = choice.weights
+    if weights == "sif":
+        weights = {w: choice.smooth / (choice.smooth + p) for w, p in FREQUENCIES.items()}
     made = WordMover(
         vectors,
         ngram=choice.ngram,
         concave=ThresholdSqrt(choice.price, choice.price) if choice.family == "concave" else None,
-        charge=choice.price if choice.family == "charge" else 0.0,
+        charge=choice.price if choice.family in ("charge", "sets") else 0.0,
         groups=groups,
+        order=choice.family == "charge",
         stop_words="english" if choice.stop else None,
-        weights=NEGATION if choice.weights == "negation" else choice.weights,
+        weights=NEGATION if weights == "negation" else weights,
         normalize=choice.normalize,
         on_empty="nan",
         **options,
@@ -181,74 +202,21 @@ def draw(seed: int, choices: dict[str, Choice], data: str | None, size: int) -> 
     }
 
 
-def order(
-    method: str, price: float, ngram: int, split: str, data: str | None, limit: int | None = None
-) -> dict[str, Any]:
-    """For each paraphrase, how often it is nearer than copies with its words shuffled (ties ½)."""
-    corpus, vectors = load(data)
-    part = corpus.part(split)
-    pairs = part.take(np.flatnonzero(part.score >= GOOD)[:limit])
-    copies = [_shuffled(t, k) for k, t in enumerate(pairs.target)]
-    left = [s for s in pairs.source for _ in range(1 + SHUFFLES)]
-    right = [x for t, others in zip(pairs.target, copies) for x in (t, *others)]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*no vector")
-        if method == "position":
-            unit, d = _positional(price, vectors, left, right)
-        else:
-            groups = "dependency" if method == "dependency" else "ngrams"
-            family = "charge" if method in ("ngrams", "dependency") else method
-            choice = Choice(family, price, ngram, groups)
-            distance = mover(choice, vectors, ())
-            unit, d = distance.unit, distance.distances(zip(left, right), tol=1e-4)
-    table = d.reshape(-1, 1 + SHUFFLES)
-    ahead = table[:, 1:] - table[:, :1]
-    wins = np.where(np.abs(ahead) <= TIE * unit, 0.5, ahead > 0)
-    return {"wins": wins.mean(axis=1)}
-
-
-def _shuffled(sentence: Parsed, seed: int) -> list[Parsed]:
-    """Copies in another order. The tree stays with the positions: a parser would give it anew."""
-    rng = np.random.default_rng(seed)
-    tokens = list(sentence.tokens)
-    copies: list[Parsed] = []
-    while len(copies) < SHUFFLES:
-        new = [tokens[i] for i in rng.permutation(len(tokens))]
-        if new != tokens or len(set(tokens)) == 1:
-            copies.append(Parsed(new, sentence.heads))
-    return copies
-
-
-def _positional(
-    price: float, vectors: Any, left: Sequence[Parsed], right: Sequence[Parsed]
-) -> tuple[float, Array]:
-    """Plain transport with the cost M_ij + price · unit · |i/n - j/m|: order without structure."""
-    plain = WordMover(vectors, groups=None)
-    prepared = {s: plain.prepare(s) for s in {*left, *right}}
-    d = np.empty(len(left))
-    for k, (x, y) in enumerate(zip(left, right)):
-        s, t = prepared[x], prepared[y]
-        assert s is not None  # an unknown sentence raises
-        assert t is not None
-        M = plain.cost(s, t)
-        places = [(np.arange(size) + 0.5) / size for size in M.shape]
-        M += price * plain.unit * np.abs(np.subtract.outer(*places))
-        d[k] = emd(M, s.weights, t.weights).value
-    return plain.unit, d
-
-
 def appendix(data: str | None) -> dict[str, Any]:
     """The three sentences of the paper's appendix: distances and alignments, plain and ours."""
     vectors = glove("6b", data)
     found: dict[str, Any] = {}
-    for name, groups in (("wmd", None), ("ours", "ngrams")):
-        distance = WordMover(vectors, groups=groups)
+    plain: dict[str, Any] = {"groups": None, "weights": "count"}
+    for name, options in (("wmd", plain), ("ours", {})):
+        distance = WordMover(vectors, **options)
         for pair in ("ab", "ac", "bc"):
             why = distance.explain(APPENDIX[pair[0]], APPENDIX[pair[1]])
             found[f"{name}_{pair}"] = {
                 "distance": why.distance,
                 "gap": max(float(why.result.gap), 0.0),
                 "moves": [[s, t, mass] for s, t, mass, _ in why.moves()],
+                "kept": [" ".join(fate.words) for fate in why.kept()],
+                "broken": [" ".join(fate.words) for fate in why.broken()],
                 "plan": why.plan,
                 "cost": why.cost,
                 "source": list(why.source),

@@ -34,10 +34,12 @@ def words(name: str) -> str:
     return fixed.get(name) or f"structured, α = {name.removeprefix('alpha-')}"
 
 
-def sweep(compute: Callable[..., dict], settings: Settings, alphas: Sequence[float]) -> list[Task]:
+def sweep(
+    compute: Callable[..., dict], settings: Settings, alphas: Sequence[float], draws: int = 5
+) -> list[Task]:
     """One task per plan and draw, ``compute(kind, seed, alpha)``; the key is NAME-SEED."""
     tasks = []
-    for seed in range(settings.seeds or (1 if settings.quick else 5)):
+    for seed in range(settings.seeds or draws):
         for kind in _KINDS:
             tasks.append(Task(f"{kind}-{seed}", compute, {"kind": kind, "seed": seed}))
         for alpha in alphas:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from structot.result import Result
 
-__all__ = ["certificate", "reached", "table"]
+__all__ = ["certificate", "number", "reached", "table"]
 
 
 def certificate(result: Result, tol: float) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     >>> print(table(["name", "gap"], [["a", 1e-5]]))
     | name | gap |
     | --- | ---: |
-    | a | 1e-05 |
+    | a | 1.0e-05 |
     """
     lines = [
         "| " + " | ".join(head) + " |",
@@ -54,5 +55,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
+def number(x: float) -> str:
+    """Three significant digits, two for what is written with a power of ten.
+
+    Examples
+    --------
+    >>> number(0.5), number(16.2345), number(12345.0), number(2.34e-5), number(0.0)
+    ('0.500', '16.2', '12345', '2.3e-05', '0')
+    """
+    if x == 0.0 or not math.isfinite(x):
+        return "0" if x == 0.0 else "–"
+    power = math.floor(math.log10(abs(x)))
+    return f"{x:.{max(0, 2 - power)}f}" if -3 <= power < 6 else f"{x:.1e}"
+
+
 def _text(cell: Any) -> str:
-    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+    return number(cell) if isinstance(cell, float) else str(cell)

@@ -93,7 +93,7 @@ def report(settings: Settings, done: Records) -> Report:
         "digits_plans": lambda: shared.draw_plans(main, done, shown),
         "digits_transported": lambda: shared.draw_digits(main, done, shown, SIDE),
     }
-    return Report(data, text, figures)
+    return Report(data, text, figures, shared.captions("digits"))
 
 
 def _parts(settings: Settings) -> tuple[Comparison, ...]:

@@ -104,7 +104,11 @@ def report(settings: Settings, done: Records) -> Report:
         "runtime": lambda: draw_times(results),
         "convergence": lambda: draw_convergence(done, plan),
     }
-    return Report(results, text, figures)
+    captions = {
+        "runtime": "Median seconds to the certified gap, against the number of points.",
+        "convergence": "Certified gap against time on one problem.",
+    }
+    return Report(results, text, figures, captions)
 
 
 def _median(done: Records, method: str, n: int, plan: _Plan) -> float | None:
@@ -155,7 +159,7 @@ def draw_convergence(done: Records, plan: _Plan) -> Figure:
     import matplotlib.pyplot as plt
 
     from structot import plot
-    from structot.result import Trace
+    from structot.outcome import Trace
 
     tried = [n for n in plan.sizes if all(_key(m, n, 0, plan) in done for m in METHODS)]
     figure, ax = plt.subplots(figsize=(6.2, 4.6), layout="constrained")

@@ -73,7 +73,7 @@ def report(settings: Settings, done: Records) -> Report:
         "small_digits_plans": lambda: shared.draw_plans(comparison, done, SETTING),
         "small_digits_transported": lambda: shared.draw_digits(comparison, done, SETTING, SIDE),
     }
-    return Report(data, text, figures)
+    return Report(data, text, figures, shared.captions("small_digits"))
 
 
 def _comparison(settings: Settings) -> Comparison:
@@ -89,4 +89,11 @@ def _comparison(settings: Settings) -> Comparison:
     )
 
 
-EXPERIMENT = Experiment("small_digits", TITLE, tasks, report)
+EXPERIMENT = Experiment(
+    "small_digits",
+    TITLE,
+    tasks,
+    report,
+    "Labels of one domain are carried to another that has none; the second table says which "
+    "differences between the methods are beyond chance.",
+)

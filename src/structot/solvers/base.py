@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from structot.problem import Problem
+from structot.solvers._loop import State as State
 from structot.solvers._loop import Step
 from structot.solvers.start import Start
 
@@ -16,6 +17,12 @@ class Solver(ABC):
 
     A solver never checks input and never decides when to stop: it yields one item per iteration,
     a `Step` when it has something to prove and None otherwise, for as long as it can improve.
+
+    Examples
+    --------
+    >>> from structot.solvers import Exact, Newton
+    >>> isinstance(Exact(), Solver), Newton(rho=2.0).rho
+    (True, 2.0)
     """
 
     name: ClassVar[str]
@@ -36,8 +43,8 @@ class Solver(ABC):
         if not (problem.marginals.hard or self.takes_relaxed):
             return (
                 "it needs marginals that hold exactly; unbalanced and mass are for exact, newton, "
-                "splitting, linear_program and, with reg > 0 and at most one layer of groups, "
-                "entropic"
+                "splitting, linear_program, with reg > 0 and at most one layer of groups "
+                "entropic, and for Routes with TV interior_point"
             )
         if problem.lanes is not None:
             if problem.reg > 0:

@@ -19,9 +19,16 @@ class Exact(Solver):
     """min_{P in U(a,b)} <P, C> by the network simplex of POT, for modular F.
 
     Marginals may be relaxed by TV, or a part of the mass be moved.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> sot.solve([[1.0, 3.0], [3.0, 1.0]], method=Exact()).value
+    1.0
     """
 
     name: ClassVar[str] = "exact"
+    takes_lanes: ClassVar[bool] = True
     takes_relaxed: ClassVar[bool] = True
 
     def objection(self, problem: Problem) -> str | None:

@@ -38,6 +38,16 @@ class Path(Sequence[Result]):
         What they are: "reg", "unbalanced", "mass", or "dial" for structures.
     results
         The answers.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> M = [[1.0, 2.0], [3.0, 1.0]]
+    >>> path = sot.solve_path(M, reg=[0.1, 1.0])
+    >>> path.name, len(path), path[0].value_linear < path[1].value_linear
+    ('reg', 2, True)
+    >>> list(path.table())
+    ['dial', 'value', 'linear', 'concentration', 'partners', 'gap', 'seconds']
     """
 
     name: str

@@ -13,9 +13,12 @@ import numpy as np
 from structot import _checks
 from structot._compilation import Stopwatch
 from structot._deadline import Deadline
+from structot._extras import has_tensors
+from structot.outcome import ConvergenceWarning
 from structot.problem import Problem
 from structot.result import Result
 from structot.solvers._loop import Limits, State, run
+from structot.solvers._tensors import on_tensors
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
 from structot.structures.base import Structure
@@ -69,10 +72,6 @@ _ROUNDS = 150
 _FINISH = 6.0
 # At most this part of the time is kept back for it.
 _LARGEST_RESERVE = 0.2
-
-
-class ConvergenceWarning(UserWarning):
-    """The certified gap is larger than the tolerance; the answer is returned with its true gap."""
 
 
 def solve(
@@ -148,6 +147,8 @@ def solve(
     >>> sot.solve(abs(X - Y.T), structure=groups).converged
     True
     """
+    if has_tensors(M, a, b):
+        return on_tensors(solve, locals())
     for name in unknown:
         _checks.one_of("option", _POT_NAMES.get(name, name), _OPTIONS, arrived=name)
     limits = Limits(
@@ -221,6 +222,8 @@ def solve_sample(
     >>> sot.solve_sample([[0.0], [1.0]], [[1.0], [3.0]]).value
     2.5
     """
+    if has_tensors(X, Y):
+        return on_tensors(solve_sample, {**locals(), "solver": solve})
     from scipy.spatial.distance import cdist
 
     kind = _checks.float_type(X, Y)

@@ -42,7 +42,7 @@ class Grouping:
         if groups is None:
             return cls._disjoint(np.arange(size), ())
         if is_index_lists(groups):
-            return cls._coloured(index_lists(name, groups, size), size)
+            return cls.coloured(index_lists(name, groups, size), size)
         labels = Labels.of(name, groups, size)
         return cls._disjoint(labels.groups, labels.classes.tolist())
 
@@ -66,7 +66,7 @@ class Grouping:
         return inside
 
     @classmethod
-    def _coloured(cls, groups: list[Array], size: int) -> Grouping:
+    def coloured(cls, groups: list[Array], size: int) -> Grouping:
         """Each group into the first layer that holds none of its points.
 
         For windows that slide along a sentence, and for intervals in general, no colouring needs

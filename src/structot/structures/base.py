@@ -18,6 +18,13 @@ class Structure(ABC):
     """A rule that turns a ground cost M into a submodular function F over pairs.
 
     Structures add (``A + B``) and scale (``2.0 * A``).
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> both = sot.Modular() + 0.5 * sot.Groups([0, 0, 1])
+    >>> isinstance(both, Structure)
+    True
     """
 
     # Whether the ground cost M is part of F. Where it is not, add it: ``Modular() + structure``.

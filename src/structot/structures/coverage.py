@@ -52,13 +52,14 @@ class Coverage(Grouped):
         self.uses_cost = self.units == "block"
 
     @staticmethod
-    def of_sets(masks: object, weights: object = 1.0) -> Structure:
+    def of_sets(sets: object, weights: object = 1.0) -> Structure:
         """F(S) = Σ_s c_s · 1[S touches A_s] for any sets of pairs A_s, which may overlap.
 
         Parameters
         ----------
-        masks
-            The sets, a Boolean array (sets, n, m) or a list of masks (n, m).
+        sets
+            A Boolean array (sets, n, m), a list of masks (n, m), or a list of arrays (pairs, 2) of
+            rows and columns, as `structot.groups.diagonals` returns it.
         weights
             The price c of each set, or one for all.
 
@@ -72,26 +73,30 @@ class Coverage(Grouped):
         >>> sot.solve(M, structure=sot.Coverage.of_sets(singletons, M.ravel())).value
         1.0
         """
-        return SetCoverage(masks, weights)
+        return SetCoverage(sets, weights)
 
     @property
     def dial(self) -> float | None:
         return float(self.weights) if self.weights.ndim == 0 else None
 
-    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        rows, cols = self.groupings(M.shape)
-        shape = (rows.count, cols.count)
+    def prices(self, source_groups: int, target_groups: int) -> Array:
+        """c, one entry per pair of groups, in its own units."""
+        shape = (source_groups, target_groups)
         if self.weights.ndim == 2 and self.weights.shape != shape:
             raise ValueError(
                 f"weights has shape {self.weights.shape}, but there are {shape[0]} source and "
                 f"{shape[1]} target groups; pass one weight per pair of groups, or one number."
             )
-        price = np.broadcast_to(self.weights, shape).astype(float)
+        return np.broadcast_to(self.weights, shape).astype(float)
+
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
+        rows, cols = self.groupings(M.shape)
+        price = self.prices(rows.count, cols.count)
         if self.units == "block":
             price = price * block_totals(M, rows, cols)
         # Coverage ignores costs: any weights serve inside the step, and 1 is the plain metric.
         uniform = np.where(np.isfinite(M), 1.0, np.inf)
-        ones = np.ones(shape)
+        ones = np.ones(price.shape)
         layers = block_layers(uniform, rows, cols, Step(), outer=price, inner=ones)
         return BoundCost.of(None, layers)
 
@@ -105,32 +110,34 @@ class Coverage(Grouped):
 class SetCoverage(Structure):
     """Coverage of any sets of pairs. Written as ``Coverage.of_sets(masks, weights)``."""
 
-    def __init__(self, masks: object, weights: object = 1.0) -> None:
-        sets = np.asarray(masks)
-        if sets.ndim != 3 or sets.dtype != bool or sets.shape[0] == 0:
-            raise ValueError(
-                "masks must be Boolean, one (n, m) mask per set; got "
-                f"{sets.dtype} of shape {sets.shape}. Pass np.stack([mask, ...])."
-            )
-        self.masks = sets
+    def __init__(self, sets: object, weights: object = 1.0) -> None:
+        self.sets, self.shape = _pairs(sets)
         self.weights = prices("weights", weights, 1, "one number per set")
-        if self.weights.ndim == 1 and self.weights.size != sets.shape[0]:
+        if self.weights.ndim == 1 and self.weights.size != len(self.sets):
             raise ValueError(
-                f"weights has {self.weights.size} prices for {sets.shape[0]} sets; "
+                f"weights has {self.weights.size} prices for {len(self.sets)} sets; "
                 "pass one per set, or one number."
             )
 
     def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        if self.masks.shape[1:] != M.shape:
+        if self.shape is not None and self.shape != M.shape:
             raise ValueError(
-                f"the masks of Coverage.of_sets have shape {self.masks.shape[1:]}, but M has "
+                f"the masks of Coverage.of_sets have shape {self.shape}, but M has "
                 f"{M.shape}; they must agree."
             )
+        for pairs in self.sets:
+            outside = ((pairs < 0) | (pairs >= M.shape)).any(axis=1)
+            if outside.any():
+                raise ValueError(
+                    f"a set of Coverage.of_sets has the pair {tuple(pairs[outside][0].tolist())}, "
+                    f"but M has shape {M.shape}; rows and columns are counted from 0."
+                )
         uniform = np.where(np.isfinite(M), 1.0, np.inf)
-        price = np.broadcast_to(self.weights, len(self.masks)).astype(float)
-        sets = Grouping.of("masks", [np.flatnonzero(mask) for mask in self.masks], M.size)
+        price = np.broadcast_to(self.weights, len(self.sets)).astype(float)
         # An empty set is never touched; a pair in no set is a group by itself, at no price.
-        price = price[self.masks.any(axis=(1, 2))]
+        price = price[[pairs.size > 0 for pairs in self.sets]]
+        numbers = [np.unique(pairs @ [M.shape[1], 1]) for pairs in self.sets if pairs.size]
+        sets = Grouping.coloured(numbers, M.size)
         price = np.append(price, np.zeros(sets.count - price.size))
         layers = [
             Blocks.of_labels(
@@ -146,4 +153,24 @@ class SetCoverage(Structure):
 
     def __repr__(self) -> str:
         weights = f"{self.weights:g}" if self.weights.ndim == 0 else f"<{self.weights.size}>"
-        return f"Coverage.of_sets(<{len(self.masks)} sets>, weights={weights})"
+        return f"Coverage.of_sets(<{len(self.sets)} sets>, weights={weights})"
+
+
+def _pairs(sets: object) -> tuple[list[Array], tuple[int, ...] | None]:
+    """Every set as an array (pairs, 2), and the shape of the masks if it came as masks."""
+    try:
+        arrays = [np.asarray(entry) for entry in sets]  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        arrays = []
+    shapes, kinds = {array.shape for array in arrays}, {array.dtype.kind for array in arrays}
+    if kinds == {"b"} and len(shapes) == 1 and arrays[0].ndim == 2:
+        return [np.argwhere(mask) for mask in arrays], arrays[0].shape
+    whole = arrays and kinds <= {"i", "u"}
+    if whole and all(array.ndim == 2 and array.shape[1] == 2 for array in arrays):
+        return [array.astype(np.int64) for array in arrays], None
+    arrived = f"{len(arrays)} entries" if arrays else f"{type(sets).__name__}"
+    seen = sorted({f"{array.dtype} of shape {array.shape}" for array in arrays})[:3]
+    raise ValueError(
+        "sets must hold at least one set: Boolean masks of one shape (n, m), or arrays (pairs, 2) "
+        f"of rows and columns; got {arrived}{': ' if seen else ''}{', '.join(seen)}."
+    )

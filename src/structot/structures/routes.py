@@ -23,7 +23,8 @@ class Routes(Grouped):
     largest share of a point's mass that takes it. On assignments, and on all plans that send some
     point entirely along every route they use, it is the price of the routes in use, as with
     ``Modular() + Coverage``; but a plan gains nothing by spreading, so that groups travel together
-    and points keep their own partners. Points without weight have no share, and do not count.
+    and points keep their own partners. Of a point without weight any mass is an infinite share: its
+    pairs are forbidden.
 
     It contains the ground cost (``Modular() + Routes(...)`` counts it twice) and adds to
     ``Modular(cost)``, not to other structures.
@@ -72,25 +73,34 @@ class Routes(Grouped):
     def dial(self) -> float | None:
         return float(self.charge) if self.charge.ndim == 0 else None
 
-    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
-        rows = group_numbers("source", self.source, M.shape[0])
-        cols = group_numbers("target", self.target, M.shape[1])
-        mass_rows, mass_cols = np.bincount(rows, a), np.bincount(cols, b)
-        shape = (mass_rows.size, mass_cols.size)
+    def charges(self, source_groups: int, target_groups: int) -> Array:
+        """The charge of every pair of groups."""
+        shape = (source_groups, target_groups)
         if self.charge.ndim == 2 and self.charge.shape != shape:
             raise ValueError(
                 f"charge has shape {self.charge.shape}, but there are {shape[0]} source and "
                 f"{shape[1]} target groups; pass one charge per pair of groups, or one number."
             )
-        closed = np.isinf(np.broadcast_to(self.charge, shape))
+        return np.broadcast_to(self.charge, shape)
+
+    def _bound(self, M: Array, a: Array, b: Array) -> BoundCost:
+        rows = group_numbers("source", self.source, M.shape[0])
+        cols = group_numbers("target", self.target, M.shape[1])
+        mass = np.bincount(rows, a), np.bincount(cols, b)
+        charges = self.charges(mass[0].size, mass[1].size)
+        closed = np.isinf(charges)
         linear = np.where(closed[rows][:, cols], np.inf, M) if closed.any() else M
         finite = np.isfinite(linear)
-        price = np.where(closed, 0.0, self.charge)
+        price = np.where(closed, 0.0, charges)
         if self.units == "mean":
             mean = a @ np.where(finite, linear, 0.0) @ b / a.sum() / b.sum()
-            price = price * mean * np.minimum.outer(mass_rows, mass_cols)
+            price = price * mean * np.minimum.outer(*mass)
         if not price.any():
             return BoundCost.of(linear, [])
+        if not (a.all() and b.all()):
+            # Any mass is an infinite share of none.
+            finite = finite & np.logical_and.outer(a > 0, b > 0)
+            linear = np.where(finite, linear, np.inf)
         allowed = None if finite.all() else finite
         return BoundCost.of(linear, [Lanes(rows, cols, a, b, price, allowed)])
 

@@ -34,14 +34,30 @@ FAR = 1e2
 
 
 class Minimizer(NamedTuple):
-    """A set that minimises F(S) + shift(S), and the minimum."""
+    """A set that minimises F(S) + shift(S), and the minimum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = Oracle(lambda mask: float(mask.any()), (1, 2)).minimize(np.array([[-2.0, 1.0]]))
+    >>> found.mask, found.value
+    (array([[ True, False]]), -1.0)
+    """
 
     mask: Array
     value: float
 
 
 class Layer(ABC):
-    """A convex cost f of plans: values, subgradients, and how it changes with the units."""
+    """A convex cost f of plans: values, subgradients, and how it changes with the units.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> layers = sot.Groups([0, 0]).bind([[1.0, 2.0], [3.0, 4.0]]).layers
+    >>> [isinstance(layer, Layer) for layer in layers]
+    [True]
+    """
 
     kind: ClassVar[Kind]
     shape: tuple[int, int]
@@ -105,6 +121,13 @@ class Submodular(Layer):
 
     Only ``value`` must be written. The other methods then work through it (Edmonds' greedy
     algorithm, the min-norm point) and are overridden where a function has a faster way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> touched = Oracle(lambda mask: float(mask.any()), (1, 2))
+    >>> isinstance(touched, Submodular), touched.extension(np.array([[0.25, 0.75]]))
+    (True, 0.75)
     """
 
     kind: ClassVar[Kind] = "generic"
@@ -251,7 +274,15 @@ SetFunctionLike = Submodular | Callable[[Array], float]
 
 
 class Oracle(Submodular):
-    """F given by a Python function of the mask, normalised so that F(empty) = 0."""
+    """F given by a Python function of the mask, normalised so that F(empty) = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> touched = Oracle(lambda mask: 5.0 + float(mask.any()), (2, 2))
+    >>> touched.value(np.zeros((2, 2), bool)), touched.value(np.eye(2, dtype=bool))
+    (0.0, 1.0)
+    """
 
     def __init__(self, function: Callable[[Array], float], shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -263,7 +294,14 @@ class Oracle(Submodular):
 
 
 def as_function(F: SetFunctionLike, Z: Array | None) -> Submodular:
-    """F itself if it is bound already, else the Python function on masks with the shape of Z."""
+    """F itself if it is bound already, else the Python function on masks with the shape of Z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_function(lambda mask: float(mask.any()), np.zeros((1, 2))).value(np.ones((1, 2), bool))
+    1.0
+    """
     if isinstance(F, Submodular):
         return F
     if hasattr(F, "bind"):

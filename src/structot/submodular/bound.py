@@ -36,6 +36,13 @@ class BoundCost(Submodular):
         F_r; their ``kind`` tells solvers what they can do with them.
     allowed
         The pairs that are edges, (n, m); None for all.
+
+    Examples
+    --------
+    >>> import numpy as np, structot as sot
+    >>> bound = sot.Modular().bind([[1.0, 2.0], [3.0, 4.0]])
+    >>> bound.value(np.array([[True, False], [False, True]]))
+    5.0
     """
 
     linear: Array | None

@@ -30,6 +30,12 @@ class Violation:
 
     ``inside`` is S as a Boolean array (n, m), ``first`` and ``second`` are e and e';
     ``values`` holds F(A), F(B), F(A ∪ B), F(A ∩ B).
+
+    Examples
+    --------
+    >>> found = check_submodular(lambda mask: float(mask.sum()) ** 2, (2, 2))
+    >>> isinstance(found, Violation)
+    True
     """
 
     inside: Array

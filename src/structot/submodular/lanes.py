@@ -59,6 +59,17 @@ class Lanes(Layer):
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         return self.rows.size, self.cols.size
 
+    @property
+    def modular_cost(self) -> Array | None:
+        """w_ij / min(a_i, b_j) where every point is its own group: each pair is a route."""
+        if self.price.shape != self.shape:
+            return None
+        weight = np.minimum.outer(
+            np.where(self.a > 0, self.a, np.inf), np.where(self.b > 0, self.b, np.inf)
+        )
+        rate = self.price[self.rows][:, self.cols] / weight
+        return rate if self.allowed is None else np.where(self.allowed, rate, np.inf)
+
     def value(self, mask: Array) -> float:
         """Σ w_kl over the routes that this set of pairs opens; +inf with a forbidden pair.
 

@@ -41,16 +41,25 @@ class Corpus(NamedTuple):
 
     Sentence s has the words offset[s]:offset[s+1]. Its phrases are the runs of
     member[member_offset[s]:member_offset[s+1]], which are positions within the sentence, between
-    the cuts begin[begin_offset[s]:begin_offset[s+1]].
+    the cuts begin[begin_offset[s]:begin_offset[s+1]]; role runs along with member.
     """
 
     word: Ints
     weight: Array
     offset: Ints
     member: Ints
+    role: Ints
     member_offset: Ints
     begin: Ints
     begin_offset: Ints
+
+
+class Side(NamedTuple):
+    """The phrases of one sentence: phrase k is member[start[k]:start[k+1]], with their roles."""
+
+    member: Ints
+    role: Ints
+    start: Ints
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -60,6 +69,17 @@ def _squared_distance(x: Array, y: Array) -> float:
     for k in range(x.size):
         total += (x[k] - y[k]) * (x[k] - y[k])
     return total
+
+
+@_jit
+def distances(rows: Array, word: Ints, vectors: Array) -> Array:
+    """|x_i - y_j| of the words of one sentence and all vectors."""
+    D = np.empty((word.size, len(vectors)))
+    for i in range(word.size):
+        x = rows[word[i]]
+        for j in range(len(vectors)):
+            D[i, j] = math.sqrt(_squared_distance(x, vectors[j]))
+    return D
 
 
 @_jit
@@ -74,60 +94,84 @@ def costs(vectors: Array, source: Ints, target: Ints) -> Array:
 
 
 @_jit
-def _block_edges(
-    M: Array, every: bool, source: Ints, source_start: Ints, target: Ints, target_start: Ints
-) -> tuple[Ints, Ints, bool]:
-    """The edges of all pairs of phrases, and where each block starts; no block is empty.
-
-    Unless ``every`` edge is wanted, those that cost nothing are no part of it but one last block;
-    the last answer is whether there is one.
-    """
-    n, m = M.shape
-    edge = np.empty(source.size * target.size + n * m, np.int64)
-    start = np.zeros(source_start.size * target_start.size + 1, np.int64)
-    c, blocks = 0, 0
-    for k in range(source_start.size - 1):
-        for l in range(target_start.size - 1):
-            for i in source[source_start[k] : source_start[k + 1]]:
-                for j in target[target_start[l] : target_start[l + 1]]:
-                    if every or M[i, j] > 0.0:
-                        edge[c] = i * m + j
-                        c += 1
-            if c > start[blocks]:
-                blocks += 1
-                start[blocks] = c
-    for i in range(n):
-        for j in range(m):
-            if M[i, j] == 0.0 and not every:
-                edge[c] = i * m + j
-                c += 1
-    free = c > start[blocks]
-    if free:
-        blocks += 1
-        start[blocks] = c
-    return edge[:c], start[: blocks + 1], free
+def _coverage(side: Side, size: int) -> Ints:
+    """In how many phrases each word is."""
+    number = np.zeros(size, np.int64)
+    for i in side.member:
+        number[i] += 1
+    return number
 
 
 @_jit
-def phrase_copies(
-    M: Array, model: Model, source: Ints, source_start: Ints, target: Ints, target_start: Ints
-) -> Copies:
+def _block_edges(
+    M: Array, every: bool, source: Side, target: Side
+) -> tuple[Ints, Ints, Array, bool]:
+    """The edges of all blocks, where each block starts, how many hold each edge; none is empty.
+
+    A block is what two phrases have in common: the pairs of words of the same role. An edge in
+    fewer blocks than its words have phrases is a block of its own for the rest. Unless ``every``
+    edge is wanted, those that cost nothing are no part of all this but one last block; the last
+    answer is whether there is one.
+    """
+    n, m = M.shape
+    rows, columns = _coverage(source, n), _coverage(target, m)
+    most = max(rows.max(), columns.max())
+    edge = np.empty(source.member.size * target.member.size + (most + 1) * n * m, np.int64)
+    start = np.zeros(source.start.size * target.start.size + most * n * m + 2, np.int64)
+    count = np.zeros(n * m)
+    c, blocks = 0, 0
+    for k in range(source.start.size - 1):
+        for l in range(target.start.size - 1):
+            for x in range(source.start[k], source.start[k + 1]):
+                for y in range(target.start[l], target.start[l + 1]):
+                    if source.role[x] == target.role[y]:
+                        i, j = source.member[x], target.member[y]
+                        if every or M[i, j] > 0.0:
+                            edge[c] = i * m + j
+                            count[i * m + j] += 1.0
+                            c += 1
+            if c > start[blocks]:
+                blocks += 1
+                start[blocks] = c
+    free = False
+    for i in range(n):
+        for j in range(m):
+            e = i * m + j
+            if every or M[i, j] > 0.0:
+                while count[e] < max(rows[i], columns[j]):
+                    edge[c] = e
+                    count[e] += 1.0
+                    c += 1
+                    blocks += 1
+                    start[blocks] = c
+            else:
+                free = True
+    if free:
+        for e in range(n * m):
+            if count[e] == 0.0:
+                edge[c] = e
+                count[e] = 1.0
+                c += 1
+        blocks += 1
+        start[blocks] = c
+    return edge[:c], start[: blocks + 1], count, free
+
+
+@_jit
+def phrase_copies(M: Array, model: Model, source: Side, target: Side) -> Copies:
     """The blocks of two sentences: every edge divides its weight equally among its copies.
 
     The price of a block is the charge over the mean number of blocks of an edge.
     """
     fixed = model.kind == STEP
-    edge, start, free = _block_edges(M, fixed, source, source_start, target, target_start)
-    count = np.zeros(M.size)
-    for e in edge:
-        count[e] += 1.0
+    edge, start, count, free = _block_edges(M, fixed, source, target)
     cost, w = M.ravel(), np.empty(edge.size)
     nothing = _FREE * cost.mean() if cost.max() > 0.0 else 1.0
     for c in range(edge.size):
         e = edge[c]
         w[c] = (1.0 if fixed else cost[e] if cost[e] > 0.0 else nothing) / count[e]
     blocks, size = start.size - 1, model.params.size
-    price = model.price * M.size / (source.size * target.size) if fixed else model.unit
+    price = model.price * M.size / edge.size if fixed else model.unit
     outer, inner = np.full(blocks, price), np.full(blocks, 1.0 / model.unit)
     if free:
         outer[-1] = 0.0
@@ -147,23 +191,20 @@ def _no_copies() -> Copies:
 
 
 @_jit
-def _problem(
-    corpus: Corpus, s: int, t: int, vectors: Array, model: Model
-) -> tuple[Array, Array, Array, Copies]:
-    """The linear cost, both weights and the blocks of a pair of sentences."""
-    word, weight, offset = corpus.word, corpus.weight, corpus.offset
-    source, target = slice(offset[s], offset[s + 1]), slice(offset[t], offset[t + 1])
-    M = costs(vectors, word[source], word[target])
+def _side(corpus: Corpus, s: int) -> Side:
+    """The phrases of a sentence."""
+    first, last = corpus.member_offset[s], corpus.member_offset[s + 1]
+    start = corpus.begin[corpus.begin_offset[s] : corpus.begin_offset[s + 1]]
+    return Side(corpus.member[first:last], corpus.role[first:last], start)
+
+
+@_jit
+def _linear_and_blocks(M: Array, model: Model, source: Side, target: Side) -> tuple[Array, Copies]:
+    """The linear cost and the blocks of a pair of sentences."""
     if model.kind == LINEAR:
-        return M, weight[source], weight[target], _no_copies()
-    member, at, begin, cut = corpus.member, corpus.member_offset, corpus.begin, corpus.begin_offset
-    copies = phrase_copies(
-        *(M, model),
-        *(member[at[s] : at[s + 1]], begin[cut[s] : cut[s + 1]]),
-        *(member[at[t] : at[t + 1]], begin[cut[t] : cut[t + 1]]),
-    )
-    C = M if model.kind == STEP else np.zeros(M.shape)
-    return C, weight[source], weight[target], copies
+        return M, _no_copies()
+    copies = phrase_copies(M, model, source, target)
+    return M if model.kind == STEP else np.zeros(M.shape), copies
 
 
 @_jit
@@ -178,8 +219,12 @@ def solve_pairs(
     answer: Array,
 ) -> None:
     """Rows first:last of ``answer``: value, lower bound, iterations, code of each pair."""
+    word, weight, offset = corpus.word, corpus.weight, corpus.offset
     for k in range(first, last):
-        C, a, b, copies = _problem(corpus, pairs[k, 0], pairs[k, 1], vectors, model)
+        s, t = pairs[k]
+        source, target = slice(offset[s], offset[s + 1]), slice(offset[t], offset[t + 1])
+        M, a, b = costs(vectors, word[source], word[target]), weight[source], weight[target]
+        C, copies = _linear_and_blocks(M, model, _side(corpus, s), _side(corpus, t))
         P, proof = np.empty(C.shape), make_proof(*C.shape)
         value, _, bound, _, n_iter, code = solve_small(C, a, b, copies, goal, P, proof)
         answer[k, 0], answer[k, 1], answer[k, 2], answer[k, 3] = value, bound, n_iter, code
@@ -194,17 +239,27 @@ def _relaxed(K: Array, a: Array, b: Array) -> float:
 
 
 @_jit
-def bound_pairs(
+def bound_sentences(
     first: int,
     last: int,
-    pairs: Ints,
+    query: Corpus,
+    distances: Array,
     corpus: Corpus,
-    vectors: Array,
     model: Model,
     bound: Array,
 ) -> None:
-    """Relaxed transport with a cost K in B(F), both ways round: bounds without iterations."""
-    for k in range(first, last):
-        K, a, b, copies = _problem(corpus, pairs[k, 0], pairs[k, 1], vectors, model)
+    """Relaxed transport of a query with a cost K in B(F), both ways round: no iterations.
+
+    ``distances`` are those of the words of the query, and of all vectors of the corpus.
+    """
+    a, source, n = query.weight, _side(query, 0), query.word.size
+    for t in range(first, last):
+        words = corpus.word[corpus.offset[t] : corpus.offset[t + 1]]
+        b = corpus.weight[corpus.offset[t] : corpus.offset[t + 1]]
+        M = np.empty((n, words.size))
+        for i in range(n):
+            for j in range(words.size):
+                M[i, j] = distances[i, words[j]]
+        K, copies = _linear_and_blocks(M, model, source, _side(corpus, t))
         add_center(K.ravel(), copies)
-        bound[k] = max(_relaxed(K, a, b), _relaxed(np.ascontiguousarray(K.T), b, a))
+        bound[t] = max(_relaxed(K, a, b), _relaxed(np.ascontiguousarray(K.T), b, a))

@@ -5,7 +5,6 @@ Notation: the place of a sentence is its number among the different ones.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from structot.solvers.batch.proofs import CONVERGED
 from structot.solvers.solve import ConvergenceWarning
+from structot.text._warnings import warn
 from structot.text.pairs import Answers
 from structot.text.phrases import Parsed
 from structot.text.sentence import Sentence
@@ -43,46 +43,60 @@ class DistinctSentences:
                 number[key] = len(self.sentences)
                 self.sentences.append(sentence)
             self.place[i] = number[key]
-        # Both orders of a pair are the same problem: the smaller key goes first.
-        keys = list(number)
-        self.rank = np.empty(len(keys), np.int64)
-        self.rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
         mover.report_unknown()
 
-    def distances(
-        self, pairs: Array, n_jobs: int | None, tol: float, progress: bool = False
-    ) -> Array:
-        """The distance of every pair of numbers of the original list; NaN for empty sentences."""
-        places = self.place[pairs].reshape(-1, 2)
-        result = np.full(len(places), np.nan)
+    def bounds(self, pairs: Array, n_jobs: int | None, tol: float, progress: bool = False) -> Array:
+        """For pairs of numbers of the original list the rows of `solve_distinct`.
+
+        NaN or infinite, as `on_empty` says, where a sentence has no words.
+        """
+        places = np.sort(self.place[pairs].reshape(-1, 2), axis=1)
+        result = np.full((3, len(places)), np.inf if self.mover.on_empty == "inf" else np.nan)
         full = (places >= 0).all(axis=1)
-        if not full.any():
-            return result
-        different, where = np.unique(self._ordered(places[full]), axis=0, return_inverse=True)
-        used, pairs = np.unique(different, return_inverse=True)
-        pairs = pairs.reshape(-1, 2)
-        mover, sentences = self.mover, [self.sentences[s] for s in used]
-        found = mover.answers(sentences, pairs, tol=tol, n_jobs=n_jobs, progress=progress)
-        _warn(found, tol)
-        half = 0.5 * mover.self_terms(sentences, tol, n_jobs)
-        value = found.value - (half[pairs[:, 0]] + half[pairs[:, 1]])
-        same = pairs[:, 0] == pairs[:, 1]
-        if mover.debias:
-            value[same] = 0.0
-        result[full] = value[where.ravel()]
+        if full.any():
+            different, where = np.unique(places[full], axis=0, return_inverse=True)
+            used, pairs = np.unique(different, return_inverse=True)
+            sentences, pairs = [self.sentences[s] for s in used], pairs.reshape(-1, 2)
+            found = solve_distinct(self.mover, sentences, pairs, tol, n_jobs, progress)
+            result[:, full] = found[:, where.ravel()]
         return result
 
-    def _ordered(self, places: Array) -> Array:
-        swap = self.rank[places[:, 0]] > self.rank[places[:, 1]]
-        return np.where(swap[:, None], places[:, ::-1], places)
+
+def solve_distinct(
+    mover: SentenceCost,
+    sentences: Sequence[Sentence],
+    pairs: Array,
+    tol: float,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> Array:
+    """Rows for pairs of sentences: a certified lower bound, the distance, an upper bound.
+
+    Both orders of a pair are the same problem, solved with the smaller key first. A sentence and
+    itself are at distance 0 if debiased.
+    """
+    keys = [sentence.key for sentence in sentences]
+    rank = np.empty(len(keys), np.int64)
+    rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    swap = rank[pairs[:, 0]] > rank[pairs[:, 1]]
+    pairs = np.where(swap[:, None], pairs[:, ::-1], pairs)
+    found = mover.answers(sentences, pairs, tol=tol, n_jobs=n_jobs, progress=progress)
+    _warn(found, tol)
+    half = 0.5 * mover.self_terms(sentences, tol, n_jobs)
+    own = half[:, pairs[:, 0]] + half[:, pairs[:, 1]]
+    rows = np.stack([found.lower_bound - own[0], found.value - own[0], found.value - own[1]])
+    if mover.debias:
+        if mover.keeps_order:
+            rows = np.maximum(rows, 0.0)  # below 0 by rounding only
+        rows[:, [keys[s] == keys[t] for s, t in pairs]] = 0.0
+    return rows
 
 
 def _warn(found: Answers, tol: float) -> None:
     missed = np.flatnonzero(found.code != CONVERGED)
     if missed.size:
-        warnings.warn(
+        warn(
             f"{missed.size} of {found.value.size} pairs missed the gap {tol:g}; the largest gap is "
             f"{found.gap[missed].max():.1e}. Their best certified values are returned.",
             ConvergenceWarning,
-            stacklevel=4,
         )

@@ -27,12 +27,37 @@ _SEEN = 0.02  # of the largest mass: less is not drawn or listed
 
 @dataclass(frozen=True)
 class PhrasePair:
-    """Two phrases that exchange words: how much mass, and their share of the value."""
+    """Two phrases that exchange words: how much mass, and their share of the value.
+
+    Examples
+    --------
+    >>> PhrasePair(("two", "dogs"), ("a", "cat"), 0.5, 0.2).mass
+    0.5
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     mass: float
     contribution: float
+
+
+@dataclass(frozen=True)
+class PhraseFate:
+    """How well a phrase kept together: 1 if its words moved in step, 0 if each went its own way.
+
+    With weights a of its words it pays at least price · max a, and at most price · Σ a; ``kept`` is
+    the share of the difference that it saved. ``side`` is "source" or "target".
+
+    Examples
+    --------
+    >>> PhraseFate(("two", "dogs"), "source", kept=1.0, pays=0.1).kept
+    1.0
+    """
+
+    words: tuple[str, ...]
+    side: str
+    kept: float
+    pays: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,11 +77,22 @@ class Explanation:
         pairs of words in proportion to the mass moved (for a concave g: to P M).
     phrases
         The pairs of phrases that exchange words, the most expensive first.
+    fates
+        Of every phrase of two words or more, in the order of the text, whether it was kept; empty
+        unless order is kept.
     distance
         What `WordMover.distance` returns: the value, debiased if so chosen.
     result
         The answer of `structot.solve`: value, lower bound, gap, potentials, worst cost, in plain
         units of the cost.
+
+    Examples
+    --------
+    >>> from structot.text import WordMover
+    >>> mover = WordMover((["cat", "dog"], [[0.0, 0.0], [1.0, 0.0]]))
+    >>> found = mover.explain("cat dog", "dog cat")
+    >>> found.source, found.plan.shape
+    (('cat', 'dog'), (2, 2))
     """
 
     source: tuple[str, ...]
@@ -65,6 +101,7 @@ class Explanation:
     cost: Array
     contributions: Array
     phrases: tuple[PhrasePair, ...]
+    fates: tuple[PhraseFate, ...]
     distance: float
     result: Result
 
@@ -76,12 +113,30 @@ class Explanation:
             listed.append((self.source[i], self.target[j], mass, share))
         return sorted(listed, key=lambda move: -move[2])
 
+    def kept(self, side: str = "source") -> list[PhraseFate]:
+        """The phrases of one side of which more than a half was kept."""
+        return [fate for fate in self.fates if fate.side == side and fate.kept > 0.5]
+
+    def broken(self, side: str = "source") -> list[PhraseFate]:
+        """The phrases of one side of which no more than a half was kept."""
+        return [fate for fate in self.fates if fate.side == side and fate.kept <= 0.5]
+
     def __repr__(self) -> str:
         lines = [f"Explanation: distance {self.distance:.6g}, {self._certificate()}"]
         lines += [
             f"  {s} -> {t}  mass {mass:.3f}, pays {share:.4g}" for s, t, mass, share in self.moves()
         ]
-        return "\n".join(lines)
+        return "\n".join(lines + self._told())
+
+    def _told(self) -> list[str]:
+        """Which phrases were kept and which were broken, a line each."""
+        lines = []
+        for name, listed in (("kept", self.kept), ("broken", self.broken)):
+            for side in ("source", "target"):
+                told = ", ".join(f"{' '.join(f.words)} ({f.kept:.0%})" for f in listed(side))
+                if told:
+                    lines.append(f"  {name} of the {side}: {told}")
+        return lines
 
     def _certificate(self) -> str:
         result = self.result
@@ -121,6 +176,7 @@ class Explanation:
         parts = [
             f"<p>distance {self.distance:.6g}; {html.escape(self._certificate())}</p>",
             f"<table><tr><th></th>{head}</tr>{''.join(body)}</table>",
+            *(f"<p>{html.escape(line.strip())}</p>" for line in self._told()),
         ]
         if self.phrases:
             rows = "".join(
@@ -187,12 +243,18 @@ def explain(mover: SentenceCost, s: Any, t: Any, tol: float = 1e-4) -> Explanati
         raise ValueError(f"there is nothing to explain: {s!r} or {t!r} has no known word.")
     result, M = mover.solve(source, target, tol), mover.cost(source, target)
     P = result.plan
-    own = mover.self_terms([source, target], tol)
     phrases: list[PhrasePair] = []
+    fates: list[PhraseFate] = []
     if mover.is_plain:
         shares = mover.model.unit * P * M
     else:
         shares, phrases = _divide(mover, source, target, P, M)
+    if mover.keeps_order:
+        fates = _fates(mover, source, target, P, "source")
+        fates += _fates(mover, target, source, P.T, "target")
+    distance = result.value - 0.5 * float(mover.self_terms([source, target], tol)[0].sum())
+    if mover.debias and (source.key == target.key or mover.keeps_order):
+        distance = 0.0 if source.key == target.key else max(distance, 0.0)
     return Explanation(
         source.words,
         target.words,
@@ -200,7 +262,8 @@ def explain(mover: SentenceCost, s: Any, t: Any, tol: float = 1e-4) -> Explanati
         M,
         shares,
         tuple(sorted(phrases, key=lambda pair: -pair.contribution)),
-        0.0 if mover.debias and source.key == target.key else result.value - 0.5 * float(own.sum()),
+        tuple(fates),
+        distance,
         result,
     )
 
@@ -209,29 +272,49 @@ def _divide(
     mover: SentenceCost, s: Sentence, t: Sentence, P: Array, M: Array
 ) -> tuple[Array, list[PhrasePair]]:
     """What every pair of words pays, and every pair of phrases."""
-    fixed = mover.concave is None
-    count = np.outer(s.coverage, t.coverage)
-    shares = P * M if fixed else np.zeros(P.shape)
+    blocks = mover.blocks(s, t)
+    price = mover.price(blocks, s, t)
+    count = np.zeros(P.shape)
+    for block in blocks:
+        count[tuple(block.T)] += 1.0
+    shares = P * M if mover.concave is None else np.zeros(P.shape)
     found = []
-    for U in s.phrases:
-        for V in t.phrases:
-            block = np.ix_(U, V)
-            mass = P[block]
-            if not mass.any():
-                continue
-            if fixed:
-                pays, basis = mover.price(s, t) * float(mass.max()), mass
-            else:
-                w = M[block] / count[block] / mover.unit
-                pays, basis = (
-                    mover.unit * _extension(mover.concave, w.ravel(), mass.ravel()),
-                    mass * w,
-                )
-            if pays > 0:
-                shares[block] += pays * basis / basis.sum()
-            names = (tuple(s.words[i] for i in U), tuple(t.words[j] for j in V))
-            found.append(PhrasePair(*names, float(mass.sum()), pays))
+    for block in blocks:
+        where = tuple(block.T)
+        mass = P[where]
+        if not mass.any():
+            continue
+        pays, basis = price * float(mass.max()), mass
+        if mover.concave is not None:
+            w = M[where] / count[where] / mover.unit
+            pays, basis = mover.unit * _extension(mover.concave, w, mass), mass * w
+        if pays > 0:
+            shares[where] += pays * basis / basis.sum()
+        rows, columns = (dict.fromkeys(side.tolist()) for side in where)
+        names = (tuple(s.words[i] for i in rows), tuple(t.words[j] for j in columns))
+        found.append(PhrasePair(*names, float(mass.sum()), pays))
     return shares, found
+
+
+def _fates(mover: SentenceCost, s: Sentence, t: Sentence, P: Array, side: str) -> list[PhraseFate]:
+    """What became of the phrases of s, the rows of P."""
+    found = []
+    for phrase in s.phrases:
+        if phrase.members.size < 2:
+            continue
+        a, pays = s.weights[phrase.members], 0.0
+        alone = P[phrase.members].copy()  # pairs that share no block with others of the phrase
+        for other in t.phrases:
+            r, c = np.nonzero(phrase.roles[:, None] == other.roles)
+            if r.size:
+                pays += float(P[phrase.members[r], other.members[c]].max())
+                alone[r, other.members[c]] = 0.0
+        pays += float(alone.sum())
+        kept = (a.sum() - pays) / (a.sum() - a.max())
+        words = tuple(s.words[i] for i in phrase.members)
+        price = mover.model.price / mover.ngram
+        found.append(PhraseFate(words, side, float(np.clip(kept, 0.0, 1.0)), price * pays))
+    return found
 
 
 def _extension(g: Any, w: Array, x: Array) -> float:

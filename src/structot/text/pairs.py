@@ -67,14 +67,18 @@ def solve_here(corpus: Corpus, vectors: Array, pairs: Array, model: Model, goal:
     return answer
 
 
-def lower_bounds(corpus: Corpus, vectors: Array, pairs: Array, model: Model) -> Array:
-    """Relaxed transport for every pair: never more than the optimum, and no iterations."""
-    bound = np.empty(len(pairs))
+def lower_bounds(query: Corpus, rows: Array, corpus: Corpus, vectors: Array, model: Model) -> Array:
+    """Relaxed transport of one sentence to each of a corpus: at most the optimum, no iterations.
+
+    The query is a corpus of one sentence with vectors ``rows`` of its own.
+    """
+    bound = np.empty(corpus.offset.size - 1)
+    distances = _kernels.distances(rows, query.word, vectors)
 
     def work(first: int, last: int) -> None:
-        _kernels.bound_pairs(first, last, pairs, corpus, vectors, model, bound)
+        _kernels.bound_sentences(first, last, query, distances, corpus, model, bound)
 
-    over_blocks(_work(corpus, pairs), work)
+    over_blocks(_WORK * query.word.size * corpus.offset, work)
     return bound
 
 

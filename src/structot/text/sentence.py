@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot.text._kernels import Corpus
+from structot.text.phrases import Phrase, coverage
 
 Array = np.ndarray
 
@@ -22,28 +23,29 @@ class Sentence:
     words: tuple[str, ...]
     rows: Array
     weights: Array
-    phrases: list[Array]
+    phrases: Sequence[Phrase]
 
     @property
     def key(self) -> bytes:
         """Equal for sentences that mean the same problem."""
-        parts = [self.rows, self.weights, *self.phrases]
+        parts = [self.rows, self.weights, *(part for phrase in self.phrases for part in phrase)]
         sizes = np.array([len(part) for part in parts])
         return b"".join(part.tobytes() for part in (sizes, *parts))
 
     @property
     def coverage(self) -> Array:
         """In how many phrases each word is."""
-        return np.bincount(np.concatenate(self.phrases), minlength=len(self.words))
+        return coverage(self.phrases, len(self.words))
 
 
 def pack(sentences: Sequence[Sentence], vectors: Callable[[Array], Array]) -> tuple[Corpus, Array]:
     """The sentences as flat arrays, and the vectors of their words only."""
     words = [sentence.rows for sentence in sentences]
     weights = [sentence.weights for sentence in sentences]
-    members = [_joined(sentence.phrases) for sentence in sentences]
-    begins = [starts([len(p) for p in sentence.phrases]) for sentence in sentences]
-    corpus, used = _corpus(words, weights, members, begins)
+    members = [_joined([p.members for p in sentence.phrases]) for sentence in sentences]
+    roles = [_joined([p.roles for p in sentence.phrases]) for sentence in sentences]
+    begins = [starts([p.members.size for p in sentence.phrases]) for sentence in sentences]
+    corpus, used = _corpus(words, weights, members, roles, begins)
     return corpus, vectors(used)
 
 
@@ -58,13 +60,18 @@ def restrict(corpus: Corpus, vectors: Array, pairs: Array) -> tuple[Corpus, Arra
         cut(corpus.word, corpus.offset),
         cut(corpus.weight, corpus.offset),
         cut(corpus.member, corpus.member_offset),
+        cut(corpus.role, corpus.member_offset),
         cut(corpus.begin, corpus.begin_offset),
     )
     return part, vectors[used], renumbered.reshape(pairs.shape).astype(np.int64)
 
 
 def _corpus(
-    words: list[Array], weights: list[Array], members: list[Array], begins: list[Array]
+    words: list[Array],
+    weights: list[Array],
+    members: list[Array],
+    roles: list[Array],
+    begins: list[Array],
 ) -> tuple[Corpus, Array]:
     """One entry per sentence as flat arrays; the rows of the vectors that are used, in order."""
     used, word = np.unique(_joined(words), return_inverse=True)
@@ -73,6 +80,7 @@ def _corpus(
         np.concatenate([np.empty(0), *weights]),
         starts([len(w) for w in words]),
         _joined(members),
+        _joined(roles),
         starts([len(m) for m in members]),
         _joined(begins),
         starts([len(b) for b in begins]),

@@ -27,11 +27,14 @@ from structot.solvers.solve import ConvergenceWarning, solve
 from structot.structures import Coverage, Groups, Modular
 from structot.structures.base import Structure
 from structot.text import pairs as _pairs
-from structot.text import phrases
-from structot.text import vectors as _vectors
+from structot.text import phrases, tokens
+from structot.text import weights as _weights
 from structot.text._kernels import Model, costs
+from structot.text._warnings import warn
 from structot.text.pairs import Answers
-from structot.text.sentence import Sentence, pack
+from structot.text.presets import UNSET, chosen
+from structot.text.sentence import Sentence, pack, starts
+from structot.text.vectors import Vocabulary
 
 Array = np.ndarray
 Text = Any  # a string, a list of tokens, or `Parsed`
@@ -45,38 +48,49 @@ class SentenceCost:
         vectors: Any,
         ngram: int = 2,
         concave: Any = None,
-        charge: float = 0.4,
-        groups: Any = "ngrams",
+        charge: float = UNSET,
+        groups: Any = UNSET,
         stop_words: Any = None,
-        weights: Any = "count",
+        weights: Any = UNSET,
         tokenizer: Any = None,
         oov: str = "skip",
         *,
+        order: bool | None = None,
+        like: str | None = None,
         unit: float | None = None,
         debias: bool = True,
-        normalize: bool = False,
-        on_empty: str = "raise",
+        normalize: bool = UNSET,
+        on_empty: str = UNSET,
     ) -> None:
+        given = {"charge": charge, "groups": groups, "weights": weights}
+        preset = chosen(like, **given, normalize=normalize, on_empty=on_empty)
         self.vectors = vectors
+        self.like = like
         self.ngram = phrases.check_length(ngram)
         self.concave: Concave | None = None if concave is None else as_concave(concave)
-        self.charge = nonnegative("charge", charge)
-        self.groups = phrases.check_groups(groups)
+        self.order = self.concave is None if order is None else bool(order)
+        if self.order and self.concave is not None:
+            raise ValueError(
+                "order=True is for the fixed charge: with a concave function equal words cost "
+                "nothing wherever they go; leave out concave, or pass order=False."
+            )
+        self.charge = nonnegative("charge", preset["charge"])
+        self.groups = phrases.check_groups(preset["groups"])
         self.stop_words = stop_words
-        self.weights = _vectors.check_weights(weights)
+        self.weights = _weights.check_weights(preset["weights"])
         self.tokenizer = tokenizer
         self.oov = one_of("oov", oov, ("skip", "raise"))
         self.debias = bool(debias)
-        self.normalize = bool(normalize)
-        self.on_empty = one_of("on_empty", on_empty, ("raise", "nan"))
+        self.normalize = bool(preset["normalize"])
+        self.on_empty = one_of("on_empty", preset["on_empty"], ("raise", "nan", "inf"))
         self.unknown: Counter[str] = Counter()
-        self._vocabulary = _vectors.Vocabulary.of(vectors, self.normalize)
+        self._vocabulary = Vocabulary.of(vectors, self.normalize, preset["exact"])
         self.unit = self._vocabulary.mean_distance() if unit is None else positive("unit", unit)
-        self._split = _vectors.check_tokenizer(tokenizer)
-        self._stop = _vectors.stop_list(stop_words)
-        self._idf: tuple[dict[str, float], float] | None = None
-        self._reported = False
-        self._self_terms: dict[tuple[bytes, float, float], float] = {}
+        self._split = tokens.check_tokenizer(tokenizer, self._vocabulary.knows)
+        self._stop = _weights.stop_list(stop_words)
+        self._learned: _weights.Frequencies | None = None
+        self._reported: set[str] = set()
+        self._self_terms: dict[tuple[bytes, float, float], tuple[float, float]] = {}
 
     @property
     def is_plain(self) -> bool:
@@ -96,35 +110,46 @@ class SentenceCost:
         kind, params = self.concave.pack()
         return Model(kind, params, self.unit, 0.0)
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether each word has each of its n roles once, so that staying put costs least.
+
+        For every phrase U_k and word i in it, the blocks of U_k hold all pairs of i in different
+        sets: together they cost at least a_i. So f(s, t) is at least plain WMD plus β/n Σ_k max a
+        over U_k, with equality for a sentence and itself; and the same holds for the phrases of t.
+        """
+        return self.order and not self.is_plain and isinstance(self.groups, str)
+
     def prepare(self, sentence: Text) -> Sentence | None:
         """Words, rows, weights and phrases of a sentence; None if it is empty and may be."""
-        tokens, heads = self.tokens(sentence)
-        kept, rows = self._known(tokens, sentence)
-        words = tuple(tokens[i] for i in kept)
-        weights = _vectors.word_weights(self.weights, words, self._idf)
+        split, tree = self.tokens(sentence)
+        kept, rows = self._known(split, sentence)
+        words = tuple(split[i] for i in kept)
+        weights = _weights.word_weights(self.weights, words, self._learned)
         if (weights == 0).any():
             used = np.flatnonzero(weights > 0)
             kept, rows = [kept[i] for i in used], [rows[i] for i in used]
             words, weights = tuple(words[i] for i in used), weights[used]
         if not words:
-            if self.on_empty == "nan":
+            if self.on_empty != "raise":
                 return None
             raise ValueError(
                 f"no word of the sentence {_shown(sentence)} has a vector and counts; leave it "
-                'out, or pass on_empty="nan".'
+                'out, or pass on_empty="nan" or "inf".'
             )
-        tree = None if heads is None else phrases.contract(heads, kept)
+        tree = None if tree is None else tree.contract(kept)
         return Sentence(
             words,
             np.array(rows, dtype=np.int64),
             weights / math.fsum(weights),
-            phrases.phrases_of(self.groups, self.ngram, words, tree),
+            phrases.phrases_of(self.groups, self.ngram, words, tree, self.order),
         )
 
-    def tokens(self, sentence: Text) -> tuple[list[str], Sequence[int] | None]:
-        """The words of a sentence, and their heads if it came with them."""
+    def tokens(self, sentence: Text) -> tuple[list[str], phrases.Tree | None]:
+        """The words of a sentence, and its tree if it came with one."""
         if isinstance(sentence, phrases.Parsed):
-            return list(sentence.tokens), sentence.heads
+            tree = phrases.Tree(sentence.heads, sentence.relations)
+            return list(sentence.tokens), tree.in_active_voice(sentence.tokens)
         if isinstance(sentence, str):
             return [str(word) for word in self._split(sentence)], None
         words = sentence if isinstance(sentence, Sequence | np.ndarray) else [None]
@@ -134,10 +159,10 @@ class SentenceCost:
             f"a sentence must be a string, a list of words, or Parsed; got {_shown(sentence)}."
         )
 
-    def _known(self, tokens: list[str], sentence: Text) -> tuple[list[int], list[int]]:
+    def _known(self, words: list[str], sentence: Text) -> tuple[list[int], list[int]]:
         """Positions and rows of the words that are no stop words and have a vector."""
         kept, rows = [], []
-        for i, word in enumerate(tokens):
+        for i, word in enumerate(words):
             if word.lower() in self._stop:
                 continue
             row = self._vocabulary.row(word)
@@ -154,16 +179,13 @@ class SentenceCost:
         return kept, rows
 
     def report_unknown(self) -> None:
-        """Warn of unknown words, the first time there are some; all are counted in ``unknown``."""
-        if self.unknown and not self._reported:
-            self._reported = True
-            common = ", ".join(repr(word) for word, _ in self.unknown.most_common(5))
-            more = ", ..." if len(self.unknown) > 5 else ""
-            warnings.warn(
-                f"{self.unknown.total()} words have no vector and were left out "
-                f"({len(self.unknown)} different ones: {common}{more}). "
-                "Later ones are only counted, in the attribute unknown.",
-                stacklevel=4,
+        """One warning for the unknown words that none was given for; ``unknown`` counts all."""
+        new = Counter({w: c for w, c in self.unknown.items() if w not in self._reported})
+        if new:
+            self._reported |= set(new)
+            warn(
+                f"{tokens.named(new)}. They are left out, and each of them is reported once; "
+                "coverage(texts) counts those of a corpus."
             )
 
     def answers(
@@ -217,29 +239,40 @@ class SentenceCost:
     def self_terms(
         self, sentences: Sequence[Sentence], tol: float, n_jobs: int | None = None
     ) -> Array:
-        """f(s, s) of every sentence, from the cache where it was needed before."""
+        """f(s, s) of every sentence and a lower bound of it, shape (2, sentences)."""
         if not self.debias or self.is_plain or self.concave is not None:
-            return np.zeros(len(sentences))  # staying where one is costs nothing without a charge
+            return np.zeros((2, len(sentences)))  # without a charge, staying put costs nothing
         price = self.model.price
+        if self.keeps_order:
+            least = np.array([_largest_weights(sentence) for sentence in sentences])
+            return np.tile(price / self.ngram * least, (2, 1))
         keys = [(sentence.key, tol, price) for sentence in sentences]
         new = {key: s for key, s in zip(keys, sentences) if key not in self._self_terms}
         if new:
             same = np.repeat(np.arange(len(new)), 2).reshape(-1, 2)
             found = self.answers(list(new.values()), same, tol=tol, n_jobs=n_jobs)
-            self._self_terms.update(zip(new, found.value.tolist()))
-        return np.array([self._self_terms[key] for key in keys])
+            pairs = zip(found.value.tolist(), found.lower_bound.tolist())
+            self._self_terms.update(zip(new, pairs))
+        return np.array([self._self_terms[key] for key in keys]).T
 
     def structure(self, s: Sentence, t: Sentence) -> Structure | None:
         """F of two sentences: of M for a fixed charge, of M in units of `unit` for a concave g."""
         if self.is_plain:
             return None
         if self.concave is None:
-            return Modular() + Coverage(s.phrases, t.phrases, self.price(s, t))
-        return Groups(s.phrases, t.phrases, self.concave, units="cost", equal_coverage=True)
+            sets = self.blocks(s, t)
+            return Modular() + Coverage.of_sets(sets, self.price(sets, s, t))
+        rows, columns = ([phrase.members for phrase in x.phrases] for x in (s, t))
+        return Groups(rows, columns, self.concave, units="cost", equal_coverage=True)
 
-    def price(self, s: Sentence, t: Sentence) -> float:
-        """β/n² in units of the cost, n² the mean number of blocks that hold a pair of words."""
-        return self.charge * self.unit / float(s.coverage.mean() * t.coverage.mean())
+    def blocks(self, s: Sentence, t: Sentence) -> list[Array]:
+        """The sets of pairs of words that share a price, arrays (pairs, 2)."""
+        return phrases.blocks_between(s.phrases, t.phrases, (len(s.words), len(t.words)))
+
+    def price(self, blocks: list[Array], s: Sentence, t: Sentence) -> float:
+        """The price of a block: β over the mean number of blocks that hold a pair of words."""
+        held = sum(len(block) for block in blocks) / (len(s.words) * len(t.words))
+        return self.charge * self.unit / held
 
     def solve(self, s: Sentence, t: Sentence, tol: float) -> Result:
         """The answer of `structot.solve` for two sentences, in plain units of the cost."""
@@ -248,6 +281,13 @@ class SentenceCost:
             return _scaled(solve(M, s.weights, t.weights, tol=tol), self.model.unit)
         unit = 1.0 if self.concave is None else self.unit
         return _scaled(solve(M / unit, s.weights, t.weights, structure=structure, tol=tol), unit)
+
+
+def _largest_weights(sentence: Sentence) -> float:
+    """Σ_k max a over the phrases U_k."""
+    members = np.concatenate([phrase.members for phrase in sentence.phrases])
+    begin = starts([phrase.members.size for phrase in sentence.phrases])
+    return float(np.maximum.reduceat(sentence.weights[members], begin[:-1]).sum())
 
 
 def _scaled(result: Result, unit: float) -> Result:

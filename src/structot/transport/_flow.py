@@ -17,7 +17,18 @@ IntArray = NDArray[np.int64]
 
 
 class InfeasibleError(ValueError):
-    """No plan with these marginals keeps clear of the forbidden pairs."""
+    """No plan with these marginals keeps clear of the forbidden pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structot.transport import emd
+    >>> try:
+    ...     emd(np.array([[1.0, np.inf], [1.0, np.inf]]), np.full(2, 0.5), np.full(2, 0.5))
+    ... except InfeasibleError:
+    ...     print("no plan")
+    no plan
+    """
 
 
 @_jit

@@ -40,7 +40,14 @@ def surplus(x: float, r: float) -> float:
 
 @_jit
 def surpluses(x: FloatArray, r: FloatArray) -> FloatArray:
-    """h(x, r) entry by entry, for two vectors."""
+    """h(x, r) = x log(x / r) - x + r, entry by entry, for two vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> surpluses(np.array([2.0, 0.0]), np.array([2.0, 0.5]))
+    array([0. , 0.5])
+    """
     out = np.empty(x.size)
     for k in range(x.size):
         out[k] = surplus(x[k], r[k])

@@ -28,7 +28,17 @@ _COST_EXPONENT = 20
 
 @dataclass(frozen=True, eq=False)
 class ExactResult:
-    """An optimal plan, its cost <P, M>, and potentials (u, v) with a.u + b.v = value."""
+    """An optimal plan, its cost <P, M>, and potentials (u, v) with a.u + b.v = value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> M = np.array([[1.0, 3.0], [3.0, 1.0]])
+    >>> found = emd(M, np.full(2, 0.5), np.full(2, 0.5))
+    >>> found.value, found.plan
+    (1.0, array([[0.5, 0. ],
+           [0. , 0.5]]))
+    """
 
     plan: FloatArray
     value: float

@@ -276,7 +276,14 @@ def alternate(
 
 @_jit
 def residuals(P: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """r = a - P1 and c = b - P'1, as if computed in twice the precision (error-free sums)."""
+    """r = a - P1 and c = b - P'1, as if computed in twice the precision (error-free sums).
+
+    Examples
+    --------
+    >>> r, c = residuals(np.full((2, 2), 0.25), np.array([0.5, 0.75]), np.full(2, 0.5))
+    >>> r, c
+    (array([0.  , 0.25]), array([0., 0.]))
+    """
     n, m = P.shape
     r = np.empty(n)
     c = b.copy()

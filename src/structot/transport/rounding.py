@@ -27,7 +27,16 @@ _SPREADS = 8
 
 
 class Split(NamedTuple):
-    """P rounded = scaled + row_rest column_rest' / sum(row_rest); no rest, nothing to add."""
+    """P rounded = scaled + row_rest column_rest' / sum(row_rest); no rest, nothing to add.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> split = split_rounding(np.eye(2), np.full(2, 0.5), np.full(2, 0.5))
+    >>> split.scaled
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
 
     scaled: FloatArray
     row_rest: FloatArray

@@ -27,7 +27,15 @@ _PORTION = 20_000_000
 
 
 class SinkhornStatus(Enum):
-    """Why the iteration stopped."""
+    """Why the iteration stopped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = sinkhorn(np.zeros((2, 2)), np.full(2, 0.5), np.full(2, 0.5))
+    >>> found.status is SinkhornStatus.CONVERGED
+    True
+    """
 
     CONVERGED = "The marginals of the plan are right to the tolerance."
     ITERATION_LIMIT = "The iteration limit was reached before the marginals were right."
@@ -53,6 +61,14 @@ class SinkhornResult:
         Row and column updates after the first row update.
     status
         A member of `SinkhornStatus`; its value is a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = sinkhorn(np.zeros((2, 2)), np.full(2, 0.5), np.full(2, 0.5))
+    >>> found.plan
+    array([[0.25, 0.25],
+           [0.25, 0.25]])
     """
 
     plan: FloatArray

@@ -15,9 +15,12 @@ import numpy as np
 from structot import _checks, certificate
 from structot._compilation import Stopwatch
 from structot._deadline import Deadline
+from structot._extras import has_tensors
 from structot._parallel import over_blocks
+from structot.outcome import Status, Trace
 from structot.problem import Problem
-from structot.result import Result, Status, Trace
+from structot.result import Result
+from structot.solvers._tensors import on_tensors
 from structot.solvers.base import Solver
 from structot.solvers.batch import kernels
 from structot.solvers.batch.layout import Packed, Part, pack, part_of
@@ -109,6 +112,8 @@ def solve_batch(
     >>> [result.converged for result in sot.solve_batch(Ms, structures=charges)]
     [True, True]
     """
+    if has_tensors(Ms) or (isinstance(Ms, list | tuple) and has_tensors(*Ms[:1])):
+        return on_tensors(solve_batch, locals())
     options: dict[str, Any] = {
         "tol": _checks.nonnegative("tol", tol),
         "atol": None if atol is None else _checks.nonnegative("atol", atol),

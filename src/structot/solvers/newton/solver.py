@@ -61,6 +61,14 @@ class Newton(Solver):
         single pairs.
     patience
         Newton steps without progress of the gap after which it gives up.
+
+    Examples
+    --------
+    >>> import structot as sot
+    >>> groups = sot.Groups([0, 0, 1], [0, 1, 1])
+    >>> M = [[1.0, 2.0, 3.0], [2.0, 1.0, 3.0], [3.0, 2.0, 1.0]]
+    >>> sot.solve(M, structure=groups, method=Newton(rho=2.0)).converged
+    True
     """
 
     rho: float = 1.0

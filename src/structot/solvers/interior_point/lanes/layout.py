@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structot.problem import Problem
+from structot.submodular.lanes import Lanes
 
 Array = np.ndarray
 
@@ -145,8 +146,7 @@ class Layout:
         price = price[np.ix_(rows.original, cols.original)].copy()
         panels = tuple(_panels(rows, cols))
         folded = _fold_single_pairs(panels, rows, cols, cost, live, price)
-        by_source = np.zeros((rows.point.size, cols.original.size))
-        by_target = np.zeros((rows.original.size, cols.point.size))
+        by_source, by_target = _no_lanes(rows, cols)
         for panel in panels:
             pairs = panel.blocks(live)
             priced = panel.routes(price)[:, :, None] > 0
@@ -173,10 +173,52 @@ class Layout:
             folded=folded,
         )
 
+    @classmethod
+    def without_costs(cls, lanes: Lanes) -> Layout | None:
+        """Where every pair is allowed and costs are kept elsewhere: ``cost`` is empty.
+
+        None where sizes of groups are so many that some would be filled up, and where single points
+        face single points, so that prices would become costs.
+        """
+        sides = [_side(lanes.rows, lanes.a), _side(lanes.cols, lanes.b)]
+        if any((side.point < 0).any() for side in sides):
+            return None
+        transposed = sides[0].point.size < sides[1].point.size
+        rows, cols = sides[::-1] if transposed else sides
+        panels = tuple(_panels(rows, cols))
+        if any(panel.shape[1] == panel.shape[3] == 1 for panel in panels):
+            return None
+        price = lanes.price.T if transposed else lanes.price
+        price = price[np.ix_(rows.original, cols.original)].copy()
+        by_source, by_target = _no_lanes(rows, cols)
+        by_source[...] = rows.weight[:, None] * (price[rows.group] > 0)
+        by_target[...] = cols.weight * (price[:, cols.group] > 0)
+        return cls(
+            panels=panels,
+            a=rows.weight,
+            b=cols.weight,
+            cost=np.empty((0, 0)),
+            live=None,
+            price=price,
+            source=by_source,
+            target=by_target,
+            row_group=rows.group,
+            col_group=cols.group,
+            transposed=transposed,
+            sides=(rows, cols),
+            folded=_no_lanes(rows, cols),
+        )
+
+    @property
+    def order(self) -> tuple[Array, Array]:
+        """The points of the problem in the order of the rows and of the columns, -1 for none."""
+        return self.sides[0].point, self.sides[1].point
+
     @property
     def size(self) -> int:
         """The number of products x z of the method: pairs, lanes, routes."""
-        pairs = self.cost.size if self.live is None else int(np.count_nonzero(self.live))
+        whole = self.a.size * self.b.size
+        pairs = whole if self.live is None else int(np.count_nonzero(self.live))
         lanes = np.count_nonzero(self.source) + np.count_nonzero(self.target)
         return pairs + int(lanes + np.count_nonzero(self.price))
 
@@ -233,12 +275,17 @@ def _panels(rows: _Side, cols: _Side) -> list[Panel]:
     return panels
 
 
+def _no_lanes(rows: _Side, cols: _Side) -> tuple[Array, Array]:
+    """0 for every lane, (n, L) and (K, m)."""
+    n, m, K, L = rows.point.size, cols.point.size, rows.original.size, cols.original.size
+    return np.zeros((n, L)), np.zeros((K, m))
+
+
 def _fold_single_pairs(
     panels: tuple[Panel, ...], rows: _Side, cols: _Side, cost: Array, live: Array, price: Array
 ) -> tuple[Array, Array]:
     """Move prices of routes between single points into the cost; the tariffs that they pay."""
-    alpha = np.zeros((rows.point.size, cols.original.size))
-    beta = np.zeros((rows.original.size, cols.point.size))
+    alpha, beta = _no_lanes(rows, cols)
     for panel in panels:
         if panel.shape[1] > 1 or panel.shape[3] > 1:
             continue

@@ -14,6 +14,9 @@ from scipy.linalg import blas, lapack
 
 Array = Any  # of the library in use
 
+# Order of matrices below which a call of LAPACK for each of a batch costs more than it saves.
+_SMALL = 24
+
 
 class NumPy:
     """Arrays of NumPy, linear algebra by LAPACK."""
@@ -62,8 +65,14 @@ class NumPy:
         return np.sqrt(A) if A.shape[-1] == 1 and A.min() > 0 else np.linalg.cholesky(A)
 
     def inverse_of_lower(self, L: Array) -> Array:
-        """L⁻¹ for a batch of lower triangular matrices."""
-        return 1.0 / L if L.shape[-1] == 1 else np.linalg.inv(L)
+        """L⁻¹ for a batch of lower triangular matrices, which may be overwritten."""
+        if L.shape[-1] == 1:
+            return 1.0 / L
+        if L.shape[-1] < _SMALL:
+            return np.linalg.inv(L)
+        for one in L.reshape(-1, *L.shape[-2:]):
+            one[...] = lapack.dtrtri(one.T, lower=0, overwrite_c=0)[0].T
+        return L
 
     def subtract_gram(self, S: Array, T: Array) -> Array:
         """S - Tᵀ T for a symmetric S, of which only the lower triangle of the answer counts."""

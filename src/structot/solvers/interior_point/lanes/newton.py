@@ -1,14 +1,8 @@
 """Newton steps of the interior-point method for routes: blocks first, then one system of points.
 
-Notation. The linear program and its dual, with u, v the potentials and α, β the tariffs,
-
-    min <C, P> + w·t    over    P1 = a,  Pᵀ1 = b,
-                                P(i, V_l) + σ_il = a_i t_kl,   P(U_k, j) + τ_kj = b_j t_kl,
-    z_ij = C_ij + α_il + β_kj - u_i - v_j,   ζ_kl = w_kl - Σ_i a_i α_il - Σ_j b_j β_kj,
-
-and all of x = (P, σ, τ, t) and their partners z = (z, α, β, ζ) positive. A Newton step solves
-x dz + z dx = r together with these equations. With D = P/z, Γ = σ/α (τ/β), θ = t/ζ, c = (a; b) and
-E = [[diag(D1), D], [Dᵀ, diag(Dᵀ1)]] on a block, its lanes λ = (α; β) follow from the potentials y,
+Notation as in `program.py`. A Newton step solves x dz + z dx = r together with the equations of the
+program. With D = P/z, Γ = σ/α (τ/β), θ = t/ζ, c = (a; b) and E = [[diag(D1), D], [Dᵀ, diag(Dᵀ1)]]
+on a block, its lanes λ = (α; β) follow from the potentials y,
 
     (E + G) dλ = E dy + h,     G = diag(Γ) + θ c cᵀ,
 
@@ -24,120 +18,27 @@ the rows are eliminated group by group and the columns are left, one dense syste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from structot.solvers.interior_point.lanes.layout import Layout, Panel
+from structot._deadline import check_time
+from structot.solvers.interior_point.lanes.layout import Panel
 from structot.solvers.interior_point.lanes.namespace import NumPy
+from structot.solvers.interior_point.lanes.program import (
+    NOTHING,
+    Arrays,
+    Point,
+    Program,
+    Residuals,
+)
 
 Array = Any  # of the library in use
-Four = tuple[Array, Array, Array, Array]  # over pairs, lanes of rows, lanes of columns, routes
 
 # Γ of a lane that is not there: a perfect conductor. Its square is a number, too.
 _CONDUCTOR = 1e40
-# x of a pair that is not there: nothing, but no division by 0.
-NOTHING = 1e-300
 # A factorisation that fails is tried again with its diagonal raised by these parts.
 _RAISED = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
-    """A `Layout` in arrays of one library, on one device."""
-
-    xp: NumPy
-    panels: tuple[Panel, ...]
-    a: Array
-    b: Array
-    price: Array
-    source: Array
-    target: Array
-    row_group: Array
-    col_group: Array
-    there: tuple[Array | None, Array, Array, Array]  # 1 for pairs, lanes, routes that are
-    filled: tuple[Array, Array]  # 1 for places of rows and columns without a point
-    size: int
-    pinned: int  # the column whose potential does not move: potentials have a free constant
-
-    @classmethod
-    def of(cls, layout: Layout, xp: NumPy) -> Program:
-        def mask(x: np.ndarray) -> Array:
-            return xp.array((x > 0).astype(float))
-
-        live = layout.live
-        return cls(
-            xp=xp,
-            panels=layout.panels,
-            a=xp.array(layout.a),
-            b=xp.array(layout.b),
-            price=xp.array(layout.price),
-            source=xp.array(layout.source),
-            target=xp.array(layout.target),
-            row_group=xp.array(layout.row_group),
-            col_group=xp.array(layout.col_group),
-            there=(
-                None if live is None else mask(live),
-                mask(layout.source),
-                mask(layout.target),
-                mask(layout.price),
-            ),
-            filled=(mask(layout.a <= 0), mask(layout.b <= 0)),
-            size=layout.size,
-            pinned=int(np.argmax(layout.b)),
-        )
-
-    def lane_sums(self, X: Array) -> tuple[Array, Array]:
-        """X(i, V_l) and X(U_k, j) of an array over pairs, shapes (n, L) and (K, m)."""
-        rows, cols = self.xp.zeros(self.source.shape), self.xp.zeros(self.target.shape)
-        for panel in self.panels:
-            pairs = panel.pairs(X)
-            panel.source(rows)[...] = pairs.sum(3).swapaxes(1, 2)
-            panel.target(cols)[...] = pairs.sum(1)
-        return rows, cols
-
-    def paid(self, rows: Array, cols: Array) -> Array:
-        """c·λ of every route, (K, L), for λ over the lanes."""
-        total = self.xp.zeros(self.price.shape)
-        rows, cols = self.source * rows, self.target * cols
-        for panel in self.panels:
-            panel.routes(total)[...] = panel.source(rows).sum(2) + panel.target(cols).sum(2)
-        return total
-
-    def to_lanes(self, routes: Array) -> tuple[Array, Array]:
-        """c times a number of each route."""
-        return self.source * routes[self.row_group], self.target * routes[:, self.col_group]
-
-    def spread(self, rows: Array, cols: Array, out: Array) -> None:
-        """rows_il + cols_kj for all pairs."""
-        for panel in self.panels:
-            by_row = panel.source(rows).swapaxes(1, 2)[:, :, :, None]
-            self.xp.add(by_row, panel.target(cols)[:, None], out=panel.pairs(out))
-
-
-@dataclass(eq=False)
-class Point:
-    """Primal unknowns x, their partners z, and potentials; also a step of all of them."""
-
-    x: Four
-    z: Four
-    u: Array
-    v: Array
-
-    def products(self, xp: NumPy) -> float:
-        """Σ x z."""
-        return sum(xp.dot(x, z) for x, z in zip(self.x, self.z, strict=True))
-
-
-class Residuals(NamedTuple):
-    """What the equations lack: of marginals, lanes and routes."""
-
-    u: Array
-    v: Array
-    rows: Array
-    cols: Array
-    routes: Array
 
 
 class _Block(NamedTuple):
@@ -174,6 +75,7 @@ class Newton:
         self.blocks: list[_Block] = []
         A, B = self._eliminate_lanes()
         self._add_routes(A, B)
+        self.yielding = self._yield(point, A, B)
         self._eliminate_rows(A, B)
 
     def _eliminate_lanes(self) -> tuple[list[Array], list[Array]]:
@@ -182,6 +84,7 @@ class Newton:
         A: dict[int, Array] = {}
         B: dict[int, Array] = {}
         for panel in program.panels:
+            check_time()
             G1, G2 = panel.source(self.gamma[0]), panel.target(self.gamma[1])
             E, across = panel.blocks(self.D), panel.blocks(self.T)
             swapped = panel.shape[1] > panel.shape[3]
@@ -237,8 +140,8 @@ class Newton:
         kappa = program.paid(*g)
         self.phi = self.theta / (1.0 + self.theta * kappa)
         self.g = g
-        rows = program.source - self.gamma[0] * g[0]
-        cols = self.gamma[1] * g[1] - program.target  # in turned signs
+        self.rho = (program.source - self.gamma[0] * g[0], program.target - self.gamma[1] * g[1])
+        rows, cols = self.rho[0], -self.rho[1]  # in turned signs
         wide = rows * self.phi[program.row_group]
         cols_wide = cols * self.phi[:, program.col_group]
         at_a = {panel.rows.start: k for k, panel in enumerate(_first(program.panels, "cols"))}
@@ -253,12 +156,27 @@ class Newton:
             across = panel.blocks(self.T)
             across -= w[..., None] * c[:, :, None, :]
 
+    def _yield(self, point: Point, A: list[Array], B: list[Array]) -> Arrays:
+        """x/z of what is destroyed and created: conductors from points to the outside."""
+        program, xp = self.program, self.program.xp
+        found = []
+        for side, place, _ in program.slacks:
+            own = [point.x[k] / point.z[k] * program.there[k] for k in (place, place + 1)]
+            total, first = own[0] + own[1], 0
+            for inside in (A, B)[side]:
+                g, s = inside.shape[:2]
+                xp.diagonal(inside)[...] += total[first : first + g * s].reshape(g, s)
+                first += g * s
+            found += own
+        return tuple(found)
+
     def _eliminate_rows(self, A: list[Array], B: list[Array]) -> None:
         """A, then the dense system of the columns."""
         program, xp = self.program, self.program.xp
         self.F: list[tuple[slice, Array]] = []
         for panel, inside in zip(_first(program.panels, "cols"), A, strict=True):
             g, s = panel.shape[:2]
+            check_time()
             F = xp.inverse_of_lower(_cholesky(xp, inside))
             self.F.append((panel.rows, F))
             rows = self.T[panel.rows]
@@ -271,8 +189,11 @@ class Newton:
                 S[place, place] = inside[k]
         diagonal = xp.diagonal(S)
         size = diagonal * 1.0
-        diagonal[program.pinned] += diagonal[program.pinned]
+        if program.pinned is not None:
+            diagonal[program.pinned] += diagonal[program.pinned]
+        check_time()
         S = xp.subtract_gram(S, self.T)
+        check_time()
         for part in _RAISED:
             try:
                 self.L = xp.factor(S, part * size)
@@ -298,20 +219,10 @@ class Newton:
             x2[...] = other - R * _times(E.swapaxes(2, 3), x1)
         return answer
 
-    def _inner(self, rows: Array, cols: Array) -> tuple[Array, Array]:
-        """(E + G)⁻¹ h on every block."""
-        program = self.program
-        x = self._eliminate(rows, cols)
-        by_route = self.phi * program.paid(*x)
-        x[0][...] -= self.g[0] * by_route[program.row_group]
-        x[1][...] -= self.g[1] * by_route[:, program.col_group]
-        return x
-
-    def _outer(self, rows: Array, cols: Array) -> tuple[Array, Array]:
-        """G x."""
-        program = self.program
-        by_lane = program.to_lanes(self.theta * program.paid(rows, cols))
-        return self.gamma[0] * rows + by_lane[0], self.gamma[1] * cols + by_lane[1]
+    def _add_force(self, x: tuple[Array, Array], force: Array) -> None:
+        """x + N⁻¹c times a number of each route, in place."""
+        x[0][...] += self.g[0] * force[self.program.row_group]
+        x[1][...] += self.g[1] * force[:, self.program.col_group]
 
     def _points(self, u: Array, v: Array) -> tuple[Array, Array]:
         """S⁻¹ (u, v)."""
@@ -327,14 +238,18 @@ class Newton:
             w[rows] = _times(F.swapaxes(1, 2), w[rows].reshape(g, s)).reshape(-1)
         return w, -turned
 
-    def step(self, target: Four | None, rest: Residuals, out: Point) -> None:
-        """Solve x dz + z dx = target (0 for None) and the equations with these residuals."""
+    def step(self, target: Arrays | None, rest: Residuals, out: Point) -> tuple[Array, Array]:
+        """Solve x dz + z dx = target (0 for None) and the equations with these residuals.
+
+        Returns what the step changes on the lanes, X(i, V_l) and X(U_k, j) of X = dP.
+        """
+        check_time()
         program, xp = self.program, self.program.xp
         z, there, theta = self.z, program.there, self.theta
         dP, dz = out.x[0], out.z[0]
         if target is None:
             dP[...] = 0.0
-            own: tuple[Array, ...] = (0.0, 0.0, 0.0)
+            own: tuple[Array, ...] = (0.0,) * (len(z) - 1)
             lanes: tuple[Array, Array] = (0.0, 0.0)
         else:
             xp.divide(target[0], z[0], out=dP)
@@ -345,23 +260,46 @@ class Newton:
             own[0] * there[1] - by_route[0] - rest.rows,
             own[1] * there[2] - by_route[1] - rest.cols,
         )
-        x = self._inner(lanes[0] + k[0], lanes[1] + k[1])
-        G = self._outer(*x)
-        u, v = self._points(rest.u + (k[0] - G[0]).sum(1), rest.v + (k[1] - G[1]).sum(0))
-        y = self._inner(*self._outer(u[:, None] + 0.0 * x[0], v + 0.0 * x[1]))
-        rows, cols = y[0] - x[0], y[1] - x[1]  # dy - dλ
+        # x = (E + G)⁻¹ h, with θ c·x as one number, which is small where θ is large.
+        x = self._eliminate(lanes[0] + k[0], lanes[1] + k[1])
+        force = self.phi * program.paid(*x)
+        self._add_force(x, -force)
+        pull = program.to_lanes(force)
+        kept = program.kept((0.0, *own))
+        u, v = self._points(
+            rest.u - kept[0] + (k[0] - self.gamma[0] * x[0] - pull[0]).sum(1),
+            rest.v - kept[1] + (k[1] - self.gamma[1] * x[1] - pull[1]).sum(0),
+        )
+        # (E + G)⁻¹ G dy in the same way; dy - dλ is what is left of it.
+        y = self._eliminate(self.gamma[0] * u[:, None], self.gamma[1] * v)
+        more = self.phi * program.sums(self.rho[0] * u[:, None], self.rho[1] * v)
+        self._add_force(y, more)
+        force += more
+        rows, cols = y[0] - x[0], y[1] - x[1]
         out.u[...], out.v[...] = u, v
         out.z[1][...] = (u[:, None] - rows) * there[1]
         out.z[2][...] = (v - cols) * there[2]
-        out.z[3][...] = (rest.routes - program.paid(out.z[1], out.z[2])) * there[3]
+        out.z[3][...] = (rest.routes - force / (theta + NOTHING)) * there[3]
         program.spread(-rows, -cols, dz)
         if there[0] is not None:
             dz *= there[0]
         xp.multiply(self.D, dz, out=self._work)
         dP -= self._work
-        out.x[1][...] = (own[0] - self.gamma[0] * out.z[1]) * there[1]
-        out.x[2][...] = (own[1] - self.gamma[1] * out.z[2]) * there[2]
-        out.x[3][...] = (own[2] - theta * out.z[3]) * there[3]
+        out.x[3][...] = (own[2] - theta * rest.routes + force) * there[3]
+        carried, wide = program.lane_sums(dP), program.to_lanes(out.x[3])
+        for side, c in enumerate((program.source, program.target)):
+            # Of two equations for dσ the one that rounding spoils less: the error of dα times Γ, or
+            # that of what the lane carries.
+            gamma = self.gamma[side]
+            by_product = own[side] - gamma * out.z[side + 1]
+            by_lane = rest[side + 2] + wide[side] - carried[side]
+            out.x[side + 1][...] = xp.where(gamma < c, by_product, by_lane) * there[side + 1]
+        for side, place, _ in program.slacks:
+            y = (u, v)[side]
+            for sign, at in ((-1.0, place), (1.0, place + 1)):
+                out.z[at][...] = sign * y * there[at]
+                out.x[at][...] = own[at - 1] * there[at] - self.yielding[at - 4] * out.z[at]
+        return carried
 
 
 def _times(A: Array, x: Array) -> Array:

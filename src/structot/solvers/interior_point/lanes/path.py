@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from structot._deadline import check_time
-from structot.solvers.interior_point.lanes.newton import Four, Newton, Point, Program, Residuals
+from structot.solvers.interior_point.lanes.newton import Newton
+from structot.solvers.interior_point.lanes.program import Arrays, Point, Program, Residuals
 
 Array = Any  # of the library in use
 
@@ -22,8 +23,9 @@ _BACK = 0.995
 _CORRECTORS = 2
 _LOW, _HIGH = 0.1, 10.0
 _LONGER, _WORTH = 0.3, 0.1
-# Steps are refined, so many times, while they leave more than this part of Σ x z in the equations.
-_REFINEMENTS, _INEXACT = 3, 1e-3
+# Steps are refined, so many times, while they leave more than this part of Σ x z in the equations
+# and a refinement leaves at most that part of it.
+_REFINEMENTS, _INEXACT, _LESS = 3, 1e-3, 0.5
 # The path has ended after so many steps in a row shorter than this, or so many in all.
 _PATIENCE, _SHORT = 8, 0.02
 _STEPS = 200
@@ -37,7 +39,7 @@ class CentralPath:
         self.newton = Newton(program)
         self._step, self._more = _like(program.xp, point), _like(program.xp, point)
         xp = program.xp
-        self._target: Four = tuple(xp.zeros(x.shape) for x in point.x)
+        self._target: Arrays = tuple(xp.zeros(x.shape) for x in point.x)
         self._work = self.newton._work
 
     @property
@@ -89,7 +91,8 @@ class CentralPath:
         """a - P1, ..., what the equations of the point lack."""
         program, point = self.program, self.point
         rows, cols = program.lane_sums(point.x[0])
-        u, v = program.a - rows.sum(1), program.b - cols.sum(0)
+        kept = program.kept(point.x)
+        u, v = program.a - rows.sum(1) - kept[0], program.b - cols.sum(0) - kept[1]
         wide = program.to_lanes(point.x[3])
         there = program.there
         return Residuals(
@@ -183,27 +186,30 @@ class CentralPath:
         return Residuals(*(xp.zeros(shape) for shape in shapes))
 
     def _refine(self, rest: Residuals, total: float) -> None:
-        """Solve for what the step leaves of the equations, a few times."""
+        """Solve for what the step leaves of the equations, as long as that makes it less."""
         program, step = self.program, self._step
-        there = program.there
-        before = np.inf
+        left = self._left(rest, step, program.lane_sums(step.x[0]))
         for _ in range(_REFINEMENTS):
-            rows, cols = program.lane_sums(step.x[0])
-            wide = program.to_lanes(step.x[3])
-            left = Residuals(
-                rest.u - rows.sum(1),
-                rest.v - cols.sum(0),
-                rest.rows - (rows + step.x[1] - wide[0]) * there[1],
-                rest.cols - (cols + step.x[2] - wide[1]) * there[2],
-                0.0 * rest.routes,
-            )
-            size = float(abs(left.u).sum() + abs(left.v).sum())
-            size += float(abs(left.rows).sum() + abs(left.cols).sum())
-            if size <= _INEXACT * total or not size < 0.5 * before:
+            size = left.size()
+            if size <= _INEXACT * total:
                 return
-            before = size
-            self.newton.step(None, left, self._more)
+            after = self._left(left, self._more, self.newton.step(None, left, self._more))
+            if not after.size() < _LESS * size:
+                return
             _add(step, self._more)
+            left = after
+
+    def _left(self, rest: Residuals, step: Point, lanes: tuple[Array, Array]) -> Residuals:
+        """What a step leaves of these residuals."""
+        wide, there = self.program.to_lanes(step.x[3]), self.program.there
+        kept = self.program.kept(step.x)
+        return Residuals(
+            rest.u - lanes[0].sum(1) - kept[0],
+            rest.v - lanes[1].sum(0) - kept[1],
+            rest.rows - (lanes[0] + step.x[1] - wide[0]) * there[1],
+            rest.cols - (lanes[1] + step.x[2] - wide[1]) * there[2],
+            0.0 * rest.routes,
+        )
 
     def _move(self, primal: float, dual: float) -> None:
         point, step = self.point, self._step
@@ -215,8 +221,8 @@ class CentralPath:
 
 
 def _like(xp: Any, point: Point) -> Point:
-    def empty(four: Four) -> Four:
-        return tuple(xp.zeros(x.shape) for x in four)
+    def empty(arrays: Arrays) -> Arrays:
+        return tuple(xp.zeros(x.shape) for x in arrays)
 
     return Point(empty(point.x), empty(point.z), xp.zeros(point.u.shape), xp.zeros(point.v.shape))
 

@@ -1,0 +1,88 @@
+"""What the interior-point method for routes needs of an array library, by torch on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structot.solvers.interior_point.lanes.namespace import NumPy
+
+# Rows of a Gram matrix made at a time: only its lower half is needed.
+_ROWS = 2048
+
+
+class Torch(NumPy):
+    """Doubles on one device."""
+
+    add: Any = staticmethod(torch.add)
+    divide: Any = staticmethod(torch.divide)
+    multiply: Any = staticmethod(torch.multiply)
+    where: Any = staticmethod(torch.where)
+    sqrt: Any = staticmethod(torch.sqrt)
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def subtract(self, x: Any, y: Tensor, out: Tensor) -> Tensor:
+        if isinstance(x, Tensor):
+            return torch.sub(x, y, out=out)
+        return torch.neg(y, out=out).add_(x)
+
+    def maximum(self, x: Tensor, y: Any) -> Tensor:
+        return torch.maximum(x, y) if isinstance(y, Tensor) else x.clamp(min=y)
+
+    def minimum(self, x: Tensor, y: float, out: Tensor) -> Tensor:
+        return torch.clamp(x, max=y, out=out)
+
+    def array(self, x: Any) -> Tensor:
+        return torch.tensor(x, device=self.device)
+
+    def numpy(self, x: Tensor) -> np.ndarray:
+        return x.cpu().numpy()
+
+    def zeros(self, shape: tuple[int, ...]) -> Tensor:
+        return torch.zeros(tuple(shape), dtype=torch.float64, device=self.device)
+
+    def clip(self, x: Tensor, low: float, high: float) -> Tensor:
+        return x.clamp(low, high)
+
+    def least(self, x: Tensor) -> float:
+        return float(x.min())
+
+    def largest(self, x: Tensor, axis: int) -> Tensor:
+        return x.amax(axis)
+
+    def dot(self, x: Tensor, y: Tensor) -> float:
+        if x.is_contiguous() and y.is_contiguous():
+            return float(torch.dot(x.view(-1), y.view(-1)))
+        return float((x * y).sum())
+
+    def diagonal(self, A: Tensor) -> Tensor:
+        return A.diagonal(dim1=-2, dim2=-1)
+
+    def cholesky(self, A: Tensor) -> Tensor:
+        L, info = torch.linalg.cholesky_ex(A)
+        if bool(info.any()) or not bool(self.diagonal(L).sum().isfinite()):
+            raise np.linalg.LinAlgError("not positive definite")
+        return L
+
+    def inverse_of_lower(self, L: Tensor) -> Tensor:
+        identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+        return torch.linalg.solve_triangular(L, identity, upper=False)
+
+    def subtract_gram(self, S: Tensor, T: Tensor) -> Tensor:
+        for i in range(0, len(S), _ROWS):
+            j = min(i + _ROWS, len(S))
+            S[i:j, :j].addmm_(T[:, i:j].T, T[:, :j], alpha=-1.0)
+        return S
+
+    def factor(self, S: Tensor, raised: Tensor) -> Tensor:
+        A = S.clone()
+        A.diagonal().add_(raised)
+        return self.cholesky(A)
+
+    def solve(self, L: Tensor, r: Tensor) -> Tensor:
+        return torch.cholesky_solve(r[:, None], L)[:, 0]
