@@ -42,8 +42,8 @@ NAMES = (
     "transduction",
     "adaptation",
     "skada_shifts",
-    "sentences",
     "target_shift",
+    "sentences",
 )
 
 
