@@ -23,7 +23,7 @@ from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
 from structot.adaptation._domains import warn_about_domain, warn_about_units
-from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares
+from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares, sides
 from structot.adaptation._maps import MAPS, maps
 from structot.adaptation._model import Cost, Model, is_precomputed, weights
 from structot.adaptation.mapping import OUT_OF_SAMPLE, is_euclidean
@@ -32,7 +32,6 @@ from structot.adaptation.proportions import (
     class_shares,
     reweighted,
 )
-from structot.marginals import Marginals
 from structot.result import Result
 from structot.solvers.solve import solve
 from structot.structures import Modular, Structure
@@ -80,10 +79,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         that returns either, or a number of Ward clusters, or "clusters": 0.3 of them per target
         point. Groups that overlap need ``reg=0``.
     unbalanced, unbalanced_type
-        As in `solve`, τ in units of the scaled cost: ``(τ, None)`` relaxes the source, whose points
-        then need not send all they have where the target has other proportions of the classes.
-        Smaller is freer; see docs/experiments/target_shift.md. A point that sent nothing is mapped
-        as a new one would be.
+        As in `solve`, τ in units of the scaled cost: with ``(τ, None)`` source points need not send
+        all they have. Smaller is freer. A point that sent nothing is mapped as a new one would be.
     proportions
         Class weights of the source in the transport: "source", as they are; "estimate", an estimate
         of those of the target, see `structot.adaptation.proportions`; or one weight per class, in
@@ -218,7 +215,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             t = class_shares(self.proportions, plan, points, target, a, b, labels)
             M, a = cost.M, reweighted(a, labels, t)
             if known is not None:
-                M, penalty = forbid_mismatches(M, self._marginals(a, b), labels, known)
+                M, penalty = forbid_mismatches(M, sides(self, a, b), labels, known)
                 structure = structure if penalty is None else structure + Modular(penalty)
             result = self._solve(like(M, Xs), a, b, structure, model.reg)
         _output.remember(self, Xs, source.shape[1])
@@ -363,11 +360,6 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if is_precomputed(self.metric_) and self.xt_ is not None:
             return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
-
-    def _marginals(self, a: Array, b: Array) -> Marginals:
-        prices = _checks.as_relaxation(self.unbalanced, None)
-        kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
-        return Marginals.of(a, b, prices, kind)
 
     def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
         if target is None or is_precomputed(metric):
