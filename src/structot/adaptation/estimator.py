@@ -25,14 +25,9 @@ from structot.adaptation import _output
 from structot.adaptation._domains import warn_about_domain, warn_about_units
 from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares
 from structot.adaptation._maps import MAPS, maps
-from structot.adaptation._model import Cost, Model, is_precomputed, weights
+from structot.adaptation._model import Cost, Model, is_precomputed, marginals_of, weights
 from structot.adaptation.mapping import OUT_OF_SAMPLE, is_euclidean
-from structot.adaptation.proportions import (
-    check_proportions,
-    class_shares,
-    reweighted,
-)
-from structot.marginals import Marginals
+from structot.adaptation.proportions import check_proportions, class_shares, reweighted
 from structot.result import Result
 from structot.solvers.solve import solve
 from structot.structures import Modular, Structure
@@ -218,7 +213,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             t = class_shares(self.proportions, plan, points, target, a, b, labels)
             M, a = cost.M, reweighted(a, labels, t)
             if known is not None:
-                M, penalty = forbid_mismatches(M, self._marginals(a, b), labels, known)
+                M, penalty = forbid_mismatches(M, marginals_of(self, a, b), labels, known)
                 structure = structure if penalty is None else structure + Modular(penalty)
             result = self._solve(like(M, Xs), a, b, structure, model.reg)
         _output.remember(self, Xs, source.shape[1])
@@ -363,11 +358,6 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if is_precomputed(self.metric_) and self.xt_ is not None:
             return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
-
-    def _marginals(self, a: Array, b: Array) -> Marginals:
-        prices = _checks.as_relaxation(self.unbalanced, None)
-        kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
-        return Marginals.of(a, b, prices, kind)
 
     def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
         if target is None or is_precomputed(metric):
