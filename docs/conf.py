@@ -57,7 +57,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples", "tutorial"],
     "gallery_dirs": ["gallery", "start"],
     "filename_pattern": r"(plot_|five_minutes)",
-    "ignore_pattern": r"(__init__|theory|dials)\.py",  # these two draw pictures of other pages
+    # The other scripts of examples/ draw pictures of other pages, or take longer.
+    "ignore_pattern": r"/(?!plot_|five_minutes)[^/]*\.py$",
     "within_subsection_order": "reference.GalleryOrder",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("structot",),
@@ -80,12 +81,12 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "changelog": [], "bibliography": []}
+html_sidebars = {"index": [], "start/*": [], "changelog": [], "bibliography": []}
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": []},  # its table is wide
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
