@@ -114,13 +114,14 @@ def forbid_mismatches(
 ) -> tuple[Array, Array | None]:
     """M with known mismatches forbidden; or M and a penalty on them where that is impossible.
 
-    With relaxed marginals it is always possible: mass without a partner is not carried.
+    With relaxed marginals it is possible as soon as every point has a partner.
     """
     differ = mismatch(source, target)
     if not differ.any():
         return M, None
     try:
-        if not relaxed:
+        alone = differ.all(axis=0).any() or differ.all(axis=1).any()
+        if alone or not relaxed:
             round_plan(np.zeros(M.shape), a, b, allowed=~differ)
     except InfeasibleError:
         known = set(source.classes.tolist())

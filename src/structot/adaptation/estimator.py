@@ -353,8 +353,13 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features that `transform` returns: those of the input."""
+        """Names of the features that `transform` returns: those of the input.
+
+        Where the input is a cost, they are x0, x1, ... for the features of Xt.
+        """
         check_is_fitted(self, "coupling_")
+        if is_precomputed(self.metric_) and self.xt_ is not None:
+            return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
 
     def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
