@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-portable lint bench fuzz docs dist clean
+.PHONY: demo test test-torch test-portable lint bench fuzz docs dist clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -38,7 +38,20 @@ test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.dev
 	$(PY) -m pytest -n $(WORKERS) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(WORKERS) -m kernels --cov --cov-append --cov-report=
-	$(PY) -m coverage report --fail-under=90
+	$(PY) -m coverage report --fail-under=90 $$($(WITHOUT_TORCH))
+
+# Tensors need PyTorch, which is large: `make test` skips their tests where it is not installed (and
+# does not count their lines), `make test-torch` installs it and runs them.
+WITHOUT_TORCH = $(PY) -c "import importlib.util as u; u.find_spec('torch') or print('--omit=*/structot/torch/*')"
+
+$(VENV)/.torch: $(VENV)/.dev
+	@$(INSTALL) -e '.[dev,torch]'
+	@touch $@
+
+test-torch: export OPENBLAS_NUM_THREADS = 1
+test-torch: export OMP_NUM_THREADS = 1
+test-torch: $(VENV)/.torch
+	$(PY) -m pytest -n $(WORKERS) tests/tensors
 
 # The numerical tests as other machines run them: other BLAS kernels, a processor without
 # extensions, costs moved by one ulp; `make test-portable CORETYPES="Prescott Haswell" OTHERS=ulp`.

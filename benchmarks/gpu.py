@@ -69,10 +69,11 @@ class Device:
     def timed(self, run: Callable[[], Any], repeats: int = 3) -> tuple[float, Any, float]:
         """Median seconds, the last answer, and the peak memory in bytes."""
         seconds, answer = [], None
-        for _ in range(repeats):
+        if self.is_cuda:
+            torch.cuda.empty_cache()
+        for _ in range(1 + repeats):  # the first run fills the allocator, and is not counted
             answer = None
             if self.is_cuda:
-                torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats(self.device)
             self.wait()
             begin = time.perf_counter()
@@ -80,7 +81,7 @@ class Device:
             self.wait()
             seconds.append(time.perf_counter() - begin)
         peak = torch.cuda.max_memory_allocated(self.device) if self.is_cuda else 0
-        return statistics.median(seconds), answer, float(peak)
+        return statistics.median(seconds[1:]), answer, float(peak)
 
 
 def clouds(

@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import Any
 
-__all__ = ["has_tensors", "optional"]
+__all__ = ["as_array", "has_tensors", "like", "optional"]
 
 _EXTRAS = {  # module -> what it is called, and the extra that brings it
     "joblib": ("joblib", "text"),
@@ -52,3 +52,15 @@ def has_tensors(*values: object) -> bool:
     """
     torch = sys.modules.get("torch")
     return torch is not None and any(isinstance(x, torch.Tensor) for x in values)
+
+
+def as_array(x: Any) -> Any:
+    """A tensor as an array without gradients; anything else as it is."""
+    return x.detach().cpu().numpy() if has_tensors(x) else x
+
+
+def like(array: Any, original: Any) -> Any:
+    """An array as a tensor on the device of the original, if that is one."""
+    if not has_tensors(original):
+        return array
+    return sys.modules["torch"].as_tensor(array, device=original.device)

@@ -153,6 +153,10 @@ class Result:
         """Whether the certified gap was reached."""
         return self.status is Status.CONVERGED
 
+    def numpy(self) -> Result:
+        """The same as arrays: itself, where it is not made of tensors."""
+        return self
+
     def sparse_plan(self) -> csr_array:
         """The plan as a sparse array of its positive entries."""
         from scipy.sparse import csr_array

@@ -82,6 +82,14 @@ def test_values_of_a_batch_can_be_differentiated() -> None:
         torch.testing.assert_close(M.grad, alone.grad, rtol=1e-4, atol=1e-7)
 
 
+def test_relaxed_marginals_are_not_forgotten() -> None:
+    Ms = torch.stack([torch.tensor(clouds(6, 5, k)[0]) for k in range(2)])
+    for result, M in zip(sot.solve_batch(Ms, reg=0.1, unbalanced=0.5), Ms, strict=True):
+        expected = sot.solve(M.numpy(), reg=0.1, unbalanced=0.5)
+        assert result.method.endswith("(by NumPy, on the CPU)")
+        assert float(result.value) == pytest.approx(expected.value, rel=1e-3)
+
+
 def test_what_misses_its_gap_is_said_once() -> None:
     Ms = torch.stack([torch.tensor(clouds(20, 20, k)[0]) for k in range(3)])
     with pytest.warns(sot.ConvergenceWarning, match="3 of 3 problems missed") as caught:

@@ -96,6 +96,47 @@ def test_values_found_with_arrays_have_derivatives(name: str) -> None:
         assert float((x.grad * direction).sum()) == pytest.approx(slope, rel=2e-3, abs=2e-5)
 
 
+RELAXED = {
+    "KL": {"unbalanced": 2.0},
+    "KL, entropic": {"unbalanced": 2.0, "reg": 0.2},
+    "one side": {"unbalanced": (1.0, None), "reg": 0.2},
+    "TV": {"unbalanced": 0.7, "unbalanced_type": "TV", "reg": 0.2},
+}
+
+
+@pytest.mark.parametrize("name", RELAXED)
+def test_values_of_relaxed_marginals_have_derivatives(name: str) -> None:
+    generator = torch.Generator().manual_seed(2)
+    M = torch.tensor(clouds(N, M_)[0])
+    a, b = (torch.rand(size, dtype=torch.float64, generator=generator) + 0.5 for size in (N, M_))
+    given = [x.requires_grad_() for x in (M, a, b)]
+    structure = sot.Groups(*LABELS) if name == "KL, entropic" else None
+
+    def value(M, a, b):
+        return sot.solve(M, a, b, structure=structure, tol=1e-9, **RELAXED[name]).value
+
+    value(*given).backward()
+    for k, x in enumerate(given):
+        direction = torch.randn(x.shape, dtype=x.dtype, generator=generator)
+        with torch.no_grad():
+            ends = [
+                float(value(*(y + t * direction if j == k else y for j, y in enumerate(given))))
+                for t in (1e-4, -1e-4)
+            ]
+        slope = (ends[0] - ends[1]) / 2e-4
+        assert float((x.grad * direction).sum()) == pytest.approx(slope, rel=1e-3, abs=1e-5)
+
+
+def test_partial_transport_has_derivatives_by_cost() -> None:
+    M = torch.tensor(clouds(N, M_)[0], requires_grad=True)
+    result = sot.solve(M, mass=0.6)
+    result.value.backward()
+    torch.testing.assert_close(M.grad, result.plan, rtol=1e-6, atol=1e-9)
+    a = torch.full((N,), 1 / N, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="partial transport"):
+        sot.solve(M, a, mass=0.6).value.backward()
+
+
 STRUCTURES = {
     **{name: structure for name, (structure, _) in SOLVED_BY_ARRAYS.items()},
     "sets": sot.Coverage.of_sets(np.eye(N * M_, dtype=bool).reshape(-1, N, M_)[:5]),
@@ -211,6 +252,19 @@ def test_the_loss_takes_groups_of_both_sides_and_its_own_structure() -> None:
     np.testing.assert_array_equal(made[0][1], LABELS[1])
     with pytest.raises(ValueError, match="structure must be one of"):
         sot.torch.StructuredLoss("routs")
+
+
+def test_a_normalized_loss_does_not_depend_on_the_size_of_features() -> None:
+    generator = torch.Generator().manual_seed(0)
+    X, Y = (torch.randn(n, 2, dtype=torch.float64, generator=generator) for n in (N, M_))
+    loss = sot.torch.StructuredLoss(reg=0.1, tol=1e-10, normalized=True)
+    X.requires_grad_()
+    Y.requires_grad_()
+    value = loss(X, Y, LABELS[0])
+    assert float(loss(3.0 * X, 3.0 * Y, LABELS[0]).detach()) == pytest.approx(float(value.detach()))
+    value.backward()
+    along = float((X.grad * X.detach()).sum() + (Y.grad * Y.detach()).sum())
+    assert along == pytest.approx(0.0, abs=1e-6)
 
 
 def test_no_gradients_where_nobody_asks() -> None:

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from structot import _checks
+from structot._extras import as_array, like
 from structot._typing import Array
 
 CONTAINERS = ("default", "pandas", "polars")
@@ -22,6 +23,7 @@ def points(name: str, X: Any) -> Array:
     """Finite points (n, features) as float64, at least one; with scikit-learn's messages."""
     if issparse(X):
         raise ValueError(f"{name} is sparse, which is not supported; pass {name}.toarray().")
+    X = as_array(X)
     if isinstance(X, np.ma.MaskedArray):
         return _checks.as_points(name, X)  # what lies under a mask is no number
     return np.asarray(check_array(X, dtype=np.float64, input_name=name))
@@ -109,7 +111,10 @@ def names(estimator: Any, input_features: Any = None) -> Array:
 
 
 def contain(estimator: Any, values: Array, original: Any) -> Any:
-    """The values in the container that was chosen, with the row index of the input."""
+    """The values in the container that was chosen, with the row index of the input.
+
+    Where none was chosen tensors come back as tensors, on their device.
+    """
     from sklearn import get_config
 
     config = getattr(estimator, "_sklearn_output_config", {})
@@ -124,7 +129,7 @@ def contain(estimator: Any, values: Array, original: Any) -> Any:
 
         schema = estimator.get_feature_names_out().tolist()
         return pl.DataFrame(values, schema=schema, orient="row")
-    return values
+    return like(values, original)
 
 
 def columns(X: Any) -> Array | None:

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from structot import _checks
+from structot._extras import as_array, like
 from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
@@ -82,8 +83,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         scaled cost, for "charge" and "groups": ``(1.0, None)`` lets classes send more or less than
         they have and every target point receive what it has.
     proportions
-        Class weights of the source in the transport: "source", as they are; "estimate", an estimate
-        of those of the target, see `structot.adaptation.proportions`; or one weight per class, in
+        Class weights of the source in the transport: "source", as they are; "estimate", those of
+        the target without a label of it, for classes that lie apart; or one weight per class, in
         sorted order or by name.
     map
         "barycentric": every point to the mean of where its mass goes, which draws a class
@@ -95,8 +96,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         How points not seen in `fit` move: with the "nearest" fitted point, or by a "smooth" average
         over the ten nearest.
     random_state
-        Handed to a callable ``target_groups`` that has an argument of this name; nothing else is
-        random.
+        Handed to a callable ``target_groups`` that takes it; nothing else is random.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         source, target = _output.samples(Xs, Xt, is_precomputed(self.metric))
         cost = Cost.of(self.metric, self.cost_scale, source, target)
         n, m = cost.M.shape
-        labels, known = labels_of_both(ys, yt, n, m)
+        labels, known = labels_of_both(as_array(ys), as_array(yt), n, m)
         a = weights("sample_weight_source", sample_weight_source, n)
         b = weights("sample_weight_target", sample_weight_target, m)
         self._warn(cost.metric, source, target)
@@ -199,14 +199,15 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             what = "ys was not given" if labels is None else "ys holds no known label"
             text = f"{what}: without classes this is plain optimal transport, labels are not used."
             warnings.warn(text, UserWarning, stacklevel=2)
-            result, M = self._solve(cost.M, a, b, Modular(), model.reg), cost.M
+            M = cost.M
+            result = self._solve(like(M, Xs), a, b, Modular(), model.reg)
             labels = t = None
         else:
             structure = model.bind(labels, target, m)
 
             def plan(t: Array) -> Array:
                 weights_t = reweighted(a, labels, t)
-                return self._solve(cost.M, weights_t, b, structure, model.reg).plan
+                return self._solve(like(cost.M, Xs), weights_t, b, structure, model.reg).plan
 
             points = None if is_precomputed(self.metric) else source
             t = class_shares(self.proportions, plan, points, target, a, b, labels)
@@ -215,17 +216,18 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
                 relaxed = self.unbalanced is not None
                 M, penalty = forbid_mismatches(M, a, b, labels, known, relaxed)
                 structure = structure if penalty is None else structure + Modular(penalty)
-            result = self._solve(M, a, b, structure, model.reg)
+            result = self._solve(like(M, Xs), a, b, structure, model.reg)
         _output.remember(self, Xs, source.shape[1])
         self._keep(result, M, cost, source, target, labels, t)
         self._dtype = _checks.float_type(Xs) if Xt is None else _checks.float_type(Xs, Xt)
         return self
 
-    def _solve(self, M: Array, a: Array, b: Array, structure: Structure, reg: float) -> Result:
+    def _solve(self, M: Any, a: Array, b: Array, structure: Structure, reg: float) -> Result:
+        """The answer as arrays; samples that are tensors are matched on their device."""
         options: dict[str, Any] = {"method": self.method, "tol": self.tol}
         if self.unbalanced is not None:
             options["unbalanced"] = self.unbalanced
-        return solve(M, a, b, structure=structure, reg=reg, **options)
+        return solve(M, a, b, structure=structure, reg=reg, **options).numpy()
 
     def _keep(
         self,

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from structot import _checks
 from structot._deadline import Deadline
+from structot._extras import as_array
 from structot._progress import live_progress
 from structot.result import ConvergenceWarning, Result, Trace
 from structot.solvers.base import State
@@ -33,6 +34,7 @@ Weights = tuple[Tensor, Tensor]
 NAME, PATH = "entropic", "interior_point"
 TOL = 1e-4
 COMMON = ("tol", "atol", "max_iter", "time_limit", "callback", "progress")
+SILENT = ("unbalanced_type",)  # says nothing without ``unbalanced``
 _NOTE = "by NumPy, on the CPU"
 
 
@@ -50,8 +52,10 @@ def solve(
 ) -> Result:
     """`structot.solve` where M, a or b is a tensor."""
     M = inputs.as_cost(M, inputs.device_of(M, a, b))
-    others = {name: x for name, x in options.items() if name not in COMMON}
     common = {name: options[name] for name in COMMON if name in options}
+    # Options that a method on tensors does not know, where they ask for something.
+    others = {name for name, x in options.items() if name not in (*COMMON, *SILENT)}
+    others = {name for name in others if options[name] is not None}
     reason = _refusal(M, reg, method, init, others)
     if reason is None:
         with memory_of(M):
@@ -64,13 +68,13 @@ def solve(
     return solve_by_arrays(by_arrays, M, a, b, {**options, "init": _as_arrays(init)})
 
 
-def _refusal(M: Tensor, reg: Any, method: Any, init: Any, others: dict) -> str | None:
+def _refusal(M: Tensor, reg: Any, method: Any, init: Any, others: set[str]) -> str | None:
     """Why a problem is left to arrays, whatever its structure is."""
     own = NAME if _checks.nonnegative("reg", reg) > 0 else PATH
     if method not in ("auto", own):
         return f"method={method!r}"
-    if init is not None or any(x is not None for x in others.values()):
-        return "a start, or relaxed marginals"
+    if init is not None or others:
+        return "a start, relaxed marginals, or an unknown option"
     return "forbidden pairs" if bool(M.isinf().any()) else None
 
 
@@ -116,7 +120,7 @@ def _by_path(
         time=watch.deadline.elapsed,
         trace=_trace(watch.rows),
     )
-    return replace(result, value=differentiable_value(result, M, a, b, relaxed=False))
+    return replace(result, value=differentiable_value(result, M, a, b))
 
 
 def _warn(result: Result, tol: float) -> None:
@@ -189,10 +193,9 @@ def solve_by_arrays(
     by_arrays: Callable[..., Result], M: Tensor, a: Any, b: Any, options: dict
 ) -> TensorResult:
     """The answer of NumPy, its value differentiable."""
-    arrays = (inputs.as_array(x) for x in (M, a, b))
+    arrays = (as_array(x) for x in (M, a, b))
     result = by_arrays(*arrays, **options)
-    relaxed = any(options.get(name) is not None for name in ("unbalanced", "mass"))
-    value = differentiable_value(result, M, a, b, relaxed)
+    value = differentiable_value(result, M, a, b)
     return of_arrays(result, M, value, _NOTE)
 
 
@@ -251,5 +254,5 @@ def _as_arrays(init: Any) -> Any:
     if isinstance(init, TensorResult):
         return init.numpy()
     if isinstance(init, tuple):
-        return tuple(inputs.as_array(x) for x in init)
-    return inputs.as_array(init)
+        return tuple(as_array(x) for x in init)
+    return as_array(init)

@@ -9,11 +9,7 @@ import torch
 from torch import Tensor
 
 from structot import _checks
-
-
-def as_array(x: Any) -> Any:
-    """A tensor as an array without gradients; anything else as it is."""
-    return x.detach().cpu().numpy() if isinstance(x, Tensor) else x
+from structot._extras import as_array
 
 
 def device_of(*values: Any) -> torch.device:

@@ -41,8 +41,8 @@ class StructuredLoss(nn.Module):
     tol
         The certified gap of every solve.
     normalized
-        Divide the value by the mean cost of the minibatch, as it is (no gradient goes through that
-        mean): a loss whose size does not depend on that of the features.
+        Divide the costs by their mean first: a loss that does not depend on the size of the
+        features, and so cannot be lowered by shrinking them.
 
     Examples
     --------
@@ -93,11 +93,12 @@ class StructuredLoss(nn.Module):
         """
         found = self._structure(_groups(labels), _groups(target_groups))
         M = pairwise(X, Y, self.metric)
+        if self.normalized:
+            M = M / M.mean().clamp(min=torch.finfo(M.dtype).tiny)
         mean = float(M.detach().mean(dtype=torch.float64))
         result = solve(M, a, b, structure=found, reg=self.reg * mean, tol=self.tol)
         value: Any = result.value
-        value = value.to(X.dtype)
-        return value / mean if self.normalized and mean > 0 else value
+        return value.to(X.dtype)
 
     def _structure(self, labels: Any, groups: Any) -> Structure | None:
         if callable(self.structure):

@@ -62,7 +62,9 @@ def solve_batch(
     seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
     deadline = Deadline(seconds)
     stacked = _checks.nonnegative("reg", reg) > 0 and method in ("auto", NAME)
-    alone = None if stacked and init is None and callback is None else "one by one"
+    relaxed = any(others.get(name) is not None for name in ("unbalanced", "mass"))
+    plain = init is None and callback is None and not relaxed
+    alone = None if stacked and plain else "one by one"
     tasks = list(_tasks(Ms, a, b, structures, alone))
     shared = {"tol": tol, "atol": atol, "max_iter": max_iter, "method": method, "reg": reg}
     shared |= {"callback": callback, "time_limit": time_limit, **others}

@@ -29,6 +29,15 @@ class TensorResult(Result):
     require gradients, and so can ``plan`` where reg > 0 and the problem was solved on its device.
     What is looked at rather than computed with (`verify`, `partners`, `block_mass`, `save`, ...) is
     that of `numpy()`.
+
+    Examples
+    --------
+    >>> import torch, structot as sot
+    >>> M = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    >>> result = sot.solve(M, reg=0.1)
+    >>> result.value.backward()
+    >>> bool(torch.allclose(M.grad, result.plan, rtol=1e-3))
+    True
     """
 
     def numpy(self) -> Result:
@@ -104,6 +113,14 @@ class Results(Sequence[Result]):
     ----------
     values, gaps, converged
         Of all problems, tensors (problems,); ``values`` can be differentiated.
+
+    Examples
+    --------
+    >>> import torch, structot as sot
+    >>> Ms = torch.ones(3, 2, 2, dtype=torch.float64)
+    >>> results = sot.solve_batch(Ms, reg=0.1)
+    >>> len(results), results.values.tolist(), bool(results.converged.all())
+    (3, [1.0, 1.0, 1.0], True)
     """
 
     def __init__(
