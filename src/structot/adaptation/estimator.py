@@ -24,9 +24,9 @@ from structot._typing import Array
 from structot.adaptation import _output
 from structot.adaptation._domains import warn_about_domain, warn_about_units
 from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares
-from structot.adaptation._maps import MAPS, maps
+from structot.adaptation._maps import MAPS, maps, warn_about_medoids
 from structot.adaptation._model import Cost, Model, is_precomputed, weights
-from structot.adaptation.mapping import OUT_OF_SAMPLE, is_euclidean
+from structot.adaptation.mapping import OUT_OF_SAMPLE
 from structot.adaptation.proportions import (
     check_proportions,
     class_shares,
@@ -198,7 +198,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         labels, known = labels_of_both(as_array(ys), as_array(yt), n, m)
         a = weights("sample_weight_source", sample_weight_source, n)
         b = weights("sample_weight_target", sample_weight_target, m)
-        self._warn(cost.metric, source, target)
+        if target is not None and not is_precomputed(cost.metric):
+            warn_about_units(source, target, stacklevel=3)
+            warn_about_medoids(self.map, cost.metric, stacklevel=3)
         if labels is None or not labels.known.any():
             what = "ys was not given" if labels is None else "ys holds no known label"
             text = f"{what}: without classes this is plain optimal transport, labels are not used."
@@ -367,18 +369,6 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         prices = _checks.as_relaxation(self.unbalanced, None)
         kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
         return Marginals.of(a, b, prices, kind)
-
-    def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
-        if target is None or is_precomputed(metric):
-            return
-        warn_about_units(source, target, stacklevel=4)
-        if self.map == "barycentric" and not is_euclidean(metric):
-            warnings.warn(
-                f"metric={metric!r} has no barycentric map: points are mapped to weighted "
-                "medoids, which are target points.",
-                UserWarning,
-                stacklevel=3,
-            )
 
     def _move(self, name: str, value: Any, which: str, batch_size: int | None) -> Any:
         check_is_fitted(self, "coupling_")
