@@ -21,7 +21,6 @@ from structot._typing import Array
 from structot.adaptation.mapping import chosen_metric, metric_options
 from structot.concave import Discount
 from structot.groups import clusters
-from structot.marginals import Marginals
 from structot.structures import Coverage, Groups, Modular, Routes, Structure
 
 STRUCTURES = ("charge", "groups", "routes")
@@ -172,10 +171,3 @@ def weights(name: str, value: Any, size: int) -> Array:
         raise ValueError(f"{name} has {found} weights for {size} points; pass one per point.")
     checked = _checks.as_weights(name, value, size)
     return checked / checked.sum()
-
-
-def marginals_of(estimator: Any, a: Array, b: Array) -> Marginals:
-    """The marginals of the plan, relaxed as the estimator was told."""
-    prices = _checks.as_relaxation(estimator.unbalanced, None)
-    kind = _checks.one_of("unbalanced_type", estimator.unbalanced_type, ("KL", "TV"))
-    return Marginals.of(a, b, prices, kind)
