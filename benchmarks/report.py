@@ -24,6 +24,7 @@ MARKS = "<!-- benchmark ratios -->", "<!-- end of benchmark ratios -->"
 LINES = (
     ("the paper's mirror prox (n = 100, gap 1e-2)", "mirror_prox", "mirror prox"),
     ("HiGHS on the linear program (n = 100 and 300, gap 1e-6)", "linear_program", "HiGHS"),
+    ("HiGHS on the linear program of routes (n = 300, gap 1e-6)", "routes", "HiGHS"),
     (
         "POT's group lasso, which proves nothing (n = 1000, ten classes, gap 1e-4)",
         "classes",

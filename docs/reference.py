@@ -22,7 +22,7 @@ _PARTS = {
         *("Groups", "Routes", "Coverage", "Hierarchy", "Modular", "ChainCut", "GraphCut"),
         *("Rank", "LogDet", "SetFunction", "ConvexCost"),
     ),
-    "Domain adaptation": ("StructuredTransport", "reverse_validation"),
+    "Domain adaptation": ("StructuredTransport", "AdaptTo"),
 }
 _MODULE_PAGE = """{title}
 {line}

@@ -29,7 +29,7 @@ def shown(data: ClusterProblem) -> dict[str, sot.Result]:
         "Routes, charge 0.3": sot.Routes(*labels, charge=0.3),
     }
     return {
-        name: sot.solve(data.cost, structure=structure, tol=1e-5)
+        name: sot.solve(data.cost, structure=structure, tol=1e-7)
         for name, structure in structures.items()
     }
 

@@ -26,7 +26,7 @@ class Page:
 
     def _repr_html_(self) -> str:
         inside = html.escape(target.read_text(encoding="utf-8"))
-        shape = "width: 100%; height: 1250px; border: 0"
+        shape = "width: 100%; height: 1300px; border: 0"
         return f'<iframe title="structot explore" style="{shape}" srcdoc="{inside}"></iframe>'
 
 

@@ -21,13 +21,12 @@ structures = {
 
 figure, axes = plt.subplots(2, 3, figsize=(10.5, 6.8), layout="constrained")
 for (top, bottom), (name, structure) in zip(axes.T, structures.items(), strict=True):
-    result = sot.solve(data.cost, structure=structure, tol=1e-3)
+    result = sot.solve(data.cost, structure=structure, tol=1e-5)
     sot.plot.matching(data.X, data.Y, result, *labels, ax=top)
     sot.plot.plan(result, *labels, ax=bottom)
     top.set_title(name)
-    bottom.set_title(
-        f"linear cost {result.value_linear:.3g}, partners {result.partners.mean():.2g}", fontsize=10
-    )
+    partners = result.partners.mean()
+    bottom.set_title(f"linear cost {result.value_linear:.3g}, partners {partners:.2g}", fontsize=10)
 
 # %%
 # How strong should the price be? Along the charge the plan changes once, from plain transport to

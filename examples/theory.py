@@ -53,6 +53,7 @@ def structures(X: np.ndarray, Y: np.ndarray, M: np.ndarray) -> dict[str, sot.str
             [LABELS, superclass], [LABELS, superclass], Sqrt(), units="cost"
         ),
         "coverage": plain + sot.Coverage(LABELS, LABELS, weights=2.0 * price),
+        "routes": sot.Routes(LABELS, LABELS, charge=0.3),
         "rank": plain + 2.0 * price * sot.Rank(indicators, indicators),
         "logdet": plain + price * sot.LogDet(*center, sigma=1.0),
         "chain_cut": plain + sot.ChainCut(0.1 * price),

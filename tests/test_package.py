@@ -17,7 +17,10 @@ import pytest
 import structot
 
 HEAVY = ("numba", "ot", "torch", "sklearn", "matplotlib", "pandas")
-OPTIONAL = ("matplotlib", "skimage", "sklearn", "joblib", "typer", "rich", "markdown_it", "torch")
+OPTIONAL = (
+    *("matplotlib", "skimage", "sklearn", "joblib", "typer", "rich", "markdown_it", "torch"),
+    "skada",
+)
 
 
 def _modules() -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 import ot
 import pytest
 
-from structot.datasets import clusters, two_moons
+from structot.datasets import cells, clusters, two_moons
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,34 @@ def test_moons_without_noise_lie_on_their_circles():
 def test_bad_input_names_the_argument(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_cells_have_the_proportions_and_losses_asked_for():
+    problem = cells(90, 120, n_types=3, proportions=([1, 2, 6], [1, 1, 1]), dropout=0.5)
+    assert np.bincount(problem.source_labels) == pytest.approx([10, 20, 60], abs=1)
+    assert np.bincount(problem.target_labels).tolist() == [40, 40, 40]
+    whole = cells(90, 120, n_types=3, proportions=([1, 2, 6], [1, 1, 1]), dropout=0.0)
+    assert (problem.X == 0).mean() > (whole.X == 0).mean() + 0.3
+    assert np.isfinite(problem.X).all()
+
+
+def test_cells_of_a_type_are_nearer_to_each_other_and_batches_lie_apart():
+    problem = cells(150, 150, seed=1)
+    same = problem.source_labels[:, None] == problem.target_labels
+    assert problem.cost[same].mean() < problem.cost[~same].mean()
+    still = cells(150, 150, batch_effect=0.0, seed=1)
+    assert still.cost.mean() < problem.cost.mean()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dropout": 1.0}, "dropout must be below 1"),
+        ({"proportions": ([1, 1], [1, 1, 1])}, "proportions must hold 3 positive numbers"),
+        ({"proportions": ([1, 1, 0], [1, 1, 1])}, "proportions must hold 3 positive numbers"),
+        ({"depth": 0.0}, "depth"),
+    ],
+)
+def test_cells_refuse(options, message):
+    with pytest.raises(ValueError, match=message):
+        cells(9, n_types=3, **options)

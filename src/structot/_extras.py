@@ -12,6 +12,7 @@ _EXTRAS = {  # module -> what it is called, and the extra that brings it
     "joblib": ("joblib", "text"),
     "rich": ("rich", "cli"),
     "skimage": ("scikit-image", "image"),
+    "skada": ("skada", "skada"),
     "sklearn": ("scikit-learn", "ml"),
     "torch": ("PyTorch", "torch"),
 }

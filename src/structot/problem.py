@@ -110,6 +110,8 @@ class Problem:
             precision = _checks.coarsest_type(a, b)
             weights_a, weights_b = _checks.balance(weights_a, weights_b, precision)
         marginals = Marginals.of(weights_a, weights_b, prices, kind, mass)
+        if mass is not None and marginals.hard:  # all of it
+            marginals = Marginals.of(*_checks.balance(weights_a, weights_b, np.dtype(float)))
         hard = marginals.rows.hard, marginals.columns.hard
         _checks.check_forbidden(cost, weights_a, weights_b, hard)
         structure = Modular() if structure is None else structure
@@ -256,14 +258,17 @@ class Problem:
         overwrite: bool = False,
     ) -> Array:
         """A plan near P with finite price: rounded into U(a, b), or as `Marginals.feasible`."""
-        return self.marginals.feasible(P, potentials, self.function.allowed, overwrite)
+        # Where r = 0 the entropy of any mass is infinite.
+        return self.marginals.feasible(
+            P, potentials, self.function.allowed, overwrite, empty=self.reg > 0
+        )
 
     def released(self, p: Array, q: Array) -> tuple[Array, Array]:
         """Potentials to begin with: of the best shift, and best where a point has no pair."""
         pairs, marginals = self.function.allowed, self.marginals
         if pairs is not None:
-            rows, columns = (np.asarray(pairs.any(axis=axis)) for axis in (1, 0))
-            p, q = marginals.released(p, q, rows, columns)
+            some = [np.asarray(pairs.any(axis=axis)) for axis in (1, 0)]
+            p, q = marginals.released(p, q, *some)
         return marginals.clip(*marginals.shifted(p, q))
 
     def linear_value(self, P: Array) -> float:

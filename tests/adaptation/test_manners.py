@@ -11,6 +11,7 @@ pytest.importorskip("sklearn")
 from problems import clusters
 from sklearn.utils.estimator_checks import check_estimator
 
+import structot as sot
 from structot.adaptation import AdaptTo, StructuredTransport
 
 DATA = clusters(30, 40, rotation=0.2, seed=1)
@@ -233,3 +234,41 @@ def test_the_class_affine_map_in_more_dimensions_than_points():
     assert (ratio < 4 / 3 + 1e-9).all()
     assert np.isfinite(adapt.transform(rng.normal(size=(5, 50)))).all()
     assert np.isfinite(adapt.inverse_transform(Y)).all()
+
+
+# ---- routes and relaxed marginals ----------------------------------------------------------------
+
+
+def test_routes_label_the_target_by_its_groups():
+    data = clusters(30, 45, rotation=0.4, seed=1)
+    groups = data.target_labels
+    adapt = StructuredTransport("routes", target_groups=groups, tol=1e-4)
+    adapt.fit(data.X, data.source_labels, data.Y)
+    assert adapt.result_.converged
+    structure = sot.Routes(data.source_labels, groups, 0.3)
+    value = sot.solve(adapt.cost_, structure=structure, tol=1e-4).value
+    assert adapt.result_.value == pytest.approx(value, rel=2e-4)
+    assert np.mean(adapt.predict_target() == data.target_labels) > 0.9
+    ward = StructuredTransport("routes").fit(data.X, data.source_labels, data.Y)
+    assert len(np.unique(ward.result_.structure.target)) == 4  # 1.5 per class, rounded to even
+    own = StructuredTransport("routes", target_groups=4).fit(data.X, data.source_labels, data.Y)
+    np.testing.assert_allclose(own.coupling_, ward.coupling_)
+
+
+def test_relaxed_marginals_help_where_class_shares_differ_and_leave_no_hole():
+    right = {None: [], (1.0, None): []}
+    for seed in range(3):
+        X, ys, Y, yt = uneven(seed)
+        for relaxed, found in right.items():
+            adapt = StructuredTransport(unbalanced=relaxed).fit(X, ys, Y)
+            found.append(np.mean(adapt.predict_target() == yt))
+        np.testing.assert_allclose(adapt.coupling_.sum(axis=0), 1 / 100)
+    assert np.mean(right[1.0, None]) > np.mean(right[None]) + 0.05
+    # So little is carried that some points send nothing: they are mapped as new points would be.
+    far = np.vstack([X, X[:1] + 1e3])
+    sparse = StructuredTransport(charge=0.0, reg=0.0, unbalanced=0.5, metric="euclidean")
+    sparse.fit(far, np.append(ys, 0), Y)
+    assert (sparse.coupling_.sum(axis=1) == 0).any()
+    assert np.isfinite(sparse.transform(far)).all()
+    assert np.isfinite(sparse.inverse_transform(Y)).all()
+    np.testing.assert_allclose(sparse.predict_target_proba().sum(axis=1), 1.0)

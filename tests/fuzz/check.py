@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 from brute_force import members, tabulate
+from fuzz import lanes
 from fuzz.generate import Case
 
 import structot as sot
@@ -48,7 +49,8 @@ class Judge:
         b = np.full(m, 1.0 / m) if case.b is None else np.asarray(case.b, float)
         self.total = math.fsum(self.a)
         self.b = b * (self.total / math.fsum(b))
-        self.F = (Modular() if case.structure is None else case.structure).bind(case.M)
+        structure = Modular() if case.structure is None else case.structure
+        self.F = structure.bind(case.M, self.a, self.b)
         allowed = self.F.allowed
         self.allowed = np.isfinite(case.M) if allowed is None else allowed & np.isfinite(case.M)
 
@@ -63,7 +65,7 @@ class Judge:
     @cached_property
     def values(self) -> Array | None:
         """F of every set of allowed pairs, or None if there are too many."""
-        if self.case.convex or self.allowed.sum() > ENUMERATED:
+        if self.case.convex or self.case.routes or self.allowed.sum() > ENUMERATED:
             return None
         return tabulate(self.F.value, self.allowed).values
 
@@ -122,6 +124,8 @@ class Judge:
         """f(P) = Σ_k (P_(k) - P_(k+1)) F(S_k), S_k the k largest entries: nothing cancels."""
         if self.case.convex:
             return self.F.extension(P)
+        if self.case.routes:
+            return lanes.price_of(self.F, P)
         levels = np.unique(P[P > 0])
         steps = np.diff(levels, prepend=0.0)
         return math.fsum(
@@ -162,9 +166,13 @@ class Judge:
             # All that the bound needs is u ⊕ v in P(F); where K is far above it, on pairs that cost
             # too much, the rounding of K would drown the rest. (`verify` tests K itself.)
             K = np.where(self.allowed, np.minimum(K, np.add.outer(*result.potentials)), K)
-        outside, where = self._outside(K)
-        # <P, K> <= f(P) + max P · outside, and no entry of a plan exceeds its weights.
-        proved -= outside * float(min(self.a.max(), self.b.max()))
+        if self.case.routes:
+            outside, where = lanes.overpaid(self.F, K), "its routes"
+            proved -= outside
+        else:
+            outside, where = self._outside(K)
+            # <P, K> <= f(P) + max P · outside, and no entry of a plan exceeds its weights.
+            proved -= outside * float(min(self.a.max(), self.b.max()))
         slack = result.atol + _SLACK * abs(result.value)
         said = []
         if result.lower_bound > proved + slack:

@@ -266,6 +266,20 @@ def convex(scene: Scene) -> str:
     return f"sot.Modular() + sot.ConvexCost(lambda P: {c} * (P**2).sum(), lambda P: 2 * {c} * P)"
 
 
+def routes(scene: Scene) -> str:
+    sides = [labels(scene, size, missing=scene.chance(0.2)) for size in scene.shape]
+    shown = [repr(side) if scene.chance(0.9) else "None" for side in sides]
+    units = str(scene.pick("mean", "cost"))
+    charge = scene.size(-3, 1.5) if units == "mean" else scene.price(-3, 1)
+    price = number(0.0 if scene.chance(0.05) else charge)
+    if "None" not in " ".join(shown) and scene.chance(0.3):
+        prices = charge * scene.rng.random([len(set(side)) for side in sides])
+        prices[scene.rng.random(prices.shape) < 0.2] = 0.0
+        price = array(prices)
+    code = f"sot.Routes({shown[0]}, {shown[1]}, {price}, units={units!r})"
+    return f"{number(scene.size(-1, 1))} * {code} + {modular(scene)}" if scene.chance(0.2) else code
+
+
 def _with_cost(scene: Scene, code: str) -> str:
     """Usually beside the ground cost, which such a structure does not see by itself."""
     return f"sot.Modular() + {code}" if scene.chance(0.85) else code
@@ -301,6 +315,7 @@ FAMILIES: dict[str, tuple[Callable[[Scene], str], float]] = {
     "graph cut": (graph, 5),
     "set function": (set_function, 3),
     "convex": (convex, 0.5),
+    "routes": (routes, 10),
     "sum": (combination, 10),
 }
 # Families known by values only: projections are min-norm points, and large problems take minutes.

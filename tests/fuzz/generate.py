@@ -20,6 +20,7 @@ ORDINARY, WIDE = 3.0, 12.0  # decades between the smallest and the largest cost 
 _WIDE_SHARE = 0.25
 # How often there is an entropy term. It takes one layer of blocks: sums of layers mostly refuse it.
 _REG_SHARE = {"none": 0.4, "modular": 0.3, "groups": 0.3, "coverage": 0.3, "convex": 0.0}
+_REG_SHARE["routes"] = 0.0
 _HEADER = "import numpy as np, structot as sot; from math import inf"
 
 
@@ -49,6 +50,11 @@ class Case:
     def convex(self) -> bool:
         """Whether there is a `ConvexCost`, which has no values on sets of pairs."""
         return self.family == "convex"
+
+    @property
+    def routes(self) -> bool:
+        """Whether it is made of `Routes`, which prices lanes and not sets of pairs."""
+        return self.family == "routes"
 
     def options(self) -> dict:
         """The keyword arguments of `solve` that belong to the problem."""

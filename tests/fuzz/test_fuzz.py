@@ -189,3 +189,20 @@ def test_the_report_counts_and_judges(tmp_path):
     assert "--seed 499" in report.failures.read_text()
     assert '"problems": 502' in report.write().read_text()
     assert "groups" in report.table()
+
+
+def test_tariffs_above_their_budgets_are_found():
+    code = "sot.Routes([0, 0, 1], [0, 1, 1], 0.2, units='cost')"
+    problem = replace(_problem(), code=code, family="routes")
+    result = sot.solve(problem.M, **problem.options())
+    judge = Judge(problem)
+    assert judge.faults(result) == []
+    u, v = result.potentials
+    more = 0.1 * result.value
+    forged = replace(
+        result,
+        worst_cost=result.worst_cost + more,
+        potentials=(u + more, v),
+        lower_bound=result.lower_bound + more,
+    )
+    assert {fault.kind for fault in judge.faults(forged)} >= {FALSE, VERIFY}

@@ -138,7 +138,9 @@ def _disagreements(judge: Judge, results: dict[str, sot.Result]) -> list[tuple[s
             text = f"the bound {low.lower_bound!r} is above the value {high.value!r} of {upper}"
             said.append((FALSE, lower, text))
     case = judge.case
-    tiny = judge.allowed.sum() <= ENUMERATED and not (case.convex or case.wide or case.reg)
+    tiny = judge.allowed.sum() <= ENUMERATED and not (
+        case.convex or case.routes or case.wide or case.reg
+    )
     if not tiny or not results:
         return said
     structure = sot.Modular() if case.structure is None else case.structure

@@ -80,7 +80,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         point. Groups that overlap need ``reg=0``.
     unbalanced
         None keeps both marginals. Or the weight of their relaxation as in `solve`, in units of the
-        scaled cost.
+        scaled cost, for "charge" and "groups": ``(1.0, None)`` lets classes send more or less than
+        they have and every target point receive what it has.
     proportions
         Class weights of the source in the transport: "source", as they are; "estimate", an estimate
         of those of the target, see `structot.adaptation.proportions`; or one weight per class, in

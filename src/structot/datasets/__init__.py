@@ -2,13 +2,14 @@
 
 from structot.datasets.digits import Digits, ShiftedDigits, mnist, shifted_digits, usps
 from structot.datasets.sick import Sick, glove, sick
-from structot.datasets.synthetic import ClusterProblem, clusters, two_moons
+from structot.datasets.synthetic import ClusterProblem, cells, clusters, two_moons
 
 __all__ = [
     "ClusterProblem",
     "Digits",
     "ShiftedDigits",
     "Sick",
+    "cells",
     "clusters",
     "glove",
     "mnist",

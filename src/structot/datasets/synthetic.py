@@ -9,6 +9,7 @@ K, L    number of source and of target classes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,6 +170,114 @@ def two_moons(
     X = X + noise * rng.standard_normal(X.shape)
     Y = Y + noise * rng.standard_normal(Y.shape)
     return ClusterProblem(X, Y, _balanced_labels(n, n_segments), _balanced_labels(m, n_segments))
+
+
+def cells(
+    n: int,
+    m: int | None = None,
+    n_types: int = 5,
+    *,
+    n_genes: int = 60,
+    proportions: tuple[Sequence[float], Sequence[float]] | None = None,
+    depth: float = 300.0,
+    contrast: float = 0.6,
+    variation: float = 0.3,
+    batch_effect: float = 0.5,
+    dropout: float = 0.3,
+    seed: Seed = 0,
+) -> ClusterProblem:
+    """Two batches of cells of the same types, seen by two instruments: X = log(1 + counts).
+
+    A cell of type k in batch s counts gene g with Poisson noise of mean
+    depth_i · exp(θ_kg + δ_sg + ε_ig) / Σ_g exp(θ_kg + δ_sg + ε_ig): θ the profile of the type, δ
+    the effect of the batch on the gene, ε the variation from cell to cell; depth_i is log-normal
+    around ``depth``. Every count is then lost (0) with probability ``dropout``. Counts are brought
+    to the same total in every cell before the logarithm.
+
+    The batch effect moves all cells of a batch, not all in the same way after the logarithm, so
+    that the nearest cell of the other batch is often of another type; and the types have other
+    proportions in the two batches.
+
+    Parameters
+    ----------
+    n, m
+        Numbers of cells in the two batches; m = n by default.
+    n_types
+        Number of types, present in both batches.
+    n_genes
+        Number of genes: the dimension of X and Y.
+    proportions
+        Of the types in the two batches, n_types positive numbers each. By default falling by a
+        fifth from type to type in the first and rising in the same way in the second batch.
+    depth
+        Typical number of counts of a cell.
+    contrast, variation, batch_effect
+        Standard deviations of θ between types (around levels common to all of them), ε and δ.
+    dropout
+        Share of the counts that are lost, between 0 and 1.
+    seed
+        Seed or generator.
+
+    Returns
+    -------
+    ClusterProblem
+        Cells ordered by type; the labels are the types.
+
+    Examples
+    --------
+    >>> from structot.datasets import cells
+    >>> problem = cells(20, 30, n_types=3)
+    >>> problem.X.shape, problem.Y.shape
+    ((20, 60), (30, 60))
+    """
+    n, n_types = _sizes("n", n, "n_types", n_types)
+    m, _ = _sizes("m", n if m is None else m, "n_types", n_types)
+    n_genes = _checks.count("n_genes", n_genes)
+    depth = _checks.positive("depth", depth)
+    contrast = _checks.nonnegative("contrast", contrast)
+    variation = _checks.nonnegative("variation", variation)
+    batch_effect = _checks.nonnegative("batch_effect", batch_effect)
+    dropout = _checks.nonnegative("dropout", dropout)
+    if dropout >= 1:
+        raise ValueError(f"dropout must be below 1, a share of the counts; got {dropout}.")
+    falling = (0.8 ** np.arange(n_types)).tolist()
+    first, second = (falling, falling[::-1]) if proportions is None else proportions
+    labels = _labels_in(n, first, n_types), _labels_in(m, second, n_types)
+    rng = np.random.default_rng(seed)
+    base = rng.standard_normal(n_genes)
+    profiles = base + contrast * rng.standard_normal((n_types, n_genes))
+    batches = []
+    for types in labels:
+        level = profiles[types] + batch_effect * rng.standard_normal(n_genes)
+        batches.append(_expression(rng, level, variation, depth, dropout))
+    return ClusterProblem(batches[0], batches[1], *labels)
+
+
+def _expression(
+    rng: np.random.Generator, level: Array, variation: float, depth: float, dropout: float
+) -> Array:
+    """log(1 + counts at the same total) of cells with these mean log levels, (cells, genes)."""
+    rate = np.exp(level + variation * rng.standard_normal(level.shape))
+    own_depth = depth * np.exp(0.3 * rng.standard_normal((len(level), 1)))
+    counts = rng.poisson(own_depth * rate / rate.sum(axis=1, keepdims=True)).astype(float)
+    counts[rng.random(counts.shape) < dropout] = 0.0
+    total = counts.sum(axis=1, keepdims=True)
+    return np.log1p(np.divide(depth * counts, total, out=counts, where=total > 0))
+
+
+def _labels_in(n: int, proportions: Sequence[float], n_classes: int) -> Array:
+    """Sorted labels in these proportions, every class at least once."""
+    share = np.asarray(proportions, float)
+    if share.shape != (n_classes,) or not (np.isfinite(share) & (share > 0)).all():
+        raise ValueError(
+            f"proportions must hold {n_classes} positive numbers for each batch, one per type; "
+            f"got {proportions!r}."
+        )
+    counts = 1 + np.floor((n - n_classes) * share / share.sum()).astype(int)
+    # What rounding down has left goes to those it has cost most.
+    missed = (n - n_classes) * share / share.sum() - (counts - 1)
+    counts[np.argsort(-missed, kind="stable")[: n - counts.sum()]] += 1
+    return np.repeat(np.arange(n_classes, dtype=np.int64), counts)
 
 
 def _balanced_labels(n: int, n_classes: int) -> Array:

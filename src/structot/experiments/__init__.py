@@ -41,6 +41,7 @@ NAMES = (
     "digits",
     "transduction",
     "adaptation",
+    "skada_shifts",
     "sentences",
 )
 

@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from structot._typing import Array
-from structot.experiments._adaptation import Identity as _Identity
-from structot.experiments._adaptation import Method, Parameters, grid_of
+from structot.experiments._adaptation import (
+    FirstDefaults,
+    Identity,
+    Method,
+    Parameters,
+    grid_of,
+)
 from structot.experiments._adaptation_suite import Draw
 
 _METRICS = ("euclidean", "sqeuclidean", "seuclidean")
@@ -32,7 +37,7 @@ def _ours(**parameters: Any) -> Any:
 
 DEFAULT = "default"
 METHODS = (
-    Method("none", "no adaptation", _Identity),
+    Method("none", "no adaptation", Identity),
     Method("emd", "EMD", _pot("EMDTransport"), grid_of(metric=_METRICS)),
     Method(
         "entropic",
@@ -59,6 +64,7 @@ METHODS = (
         grid_of(metric=("auto", "euclidean"), charge=(0.1, 0.2, 0.3), reg=(0.2, 0.4, 0.8)),
     ),
     Method(DEFAULT, "StructuredTransport()", _ours),
+    Method("first", "StructuredTransport() of 0.1", FirstDefaults),
     Method("affine", 'StructuredTransport(map="class-affine")', _ours, ({"map": "class-affine"},)),
     Method(
         "estimate",
@@ -66,6 +72,13 @@ METHODS = (
         _ours,
         ({"proportions": "estimate"},),
     ),
+    Method(
+        "unbalanced",
+        "StructuredTransport(unbalanced=(1, None))",
+        _ours,
+        ({"unbalanced": (1.0, None)},),
+    ),
+    Method("routes", 'StructuredTransport("routes")', _ours, ({"structure": "routes"},)),
 )
 BY_KEY = {method.key: method for method in METHODS}
 

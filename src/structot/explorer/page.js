@@ -103,7 +103,7 @@ function place(canvas) {
   // As tall as the points ask for, within reason; both axes share one scale where they mean
   // distances.
   const wanted = data.distances ? (width * spanY) / spanX : width * 0.75;
-  const height = Math.max(180, Math.min(wanted, tallest(), 1.1 * width));
+  const height = Math.max(0.65 * width, Math.min(wanted, tallest(), 1.1 * width));
   let [sx, sy] = [width / spanX, height / spanY];
   if (data.distances) sx = sy = Math.min(sx, sy);
   const dx = margin + (width - sx * spanX) / 2, dy = margin + (height - sy * spanY) / 2;
@@ -240,7 +240,8 @@ function showCurves() {
   const stops = path().stops;
   for (const [name] of FIGURES) {
     const values = stops.map((one) => one[name] ?? 0);
-    const [low, high] = [Math.min(...values), Math.max(...values)];
+    // From 0, so that small changes look small.
+    const [low, high] = [Math.min(0, ...values), name === "concentration" ? 1 : Math.max(...values)];
     const across = (k) => (100 * k) / Math.max(1, stops.length - 1);
     const points = values.map((x, k) => `${across(k)},${28 - (26 * (x - low)) / (high - low || 1)}`);
     const curve = byId(`curve-${name}`);

@@ -20,6 +20,8 @@ from structot.transport import InfeasibleError, c_transform, residuals, round_pl
 
 # Halvings of the interval of a shift.
 _HALVINGS = 200
+# Totals that differ by no more than this part are the same.
+_SAME = 1e-13
 # A mass that differs from the total by no more than this part is the total.
 _ALL = 1e-12
 
@@ -223,6 +225,7 @@ class Marginals:
                     - float(B.wanted(v - s, _nothing(v)).sum())
                 ),
                 *self._range(u, v),
+                nothing=_SAME * float(self.a.sum() + self.b.sum()),
             )
         return (u + s, v - s) if math.isfinite(s) else (u, v)
 
@@ -303,23 +306,25 @@ class Marginals:
         potentials: tuple[Array, Array] | None = None,
         allowed: Array | None = None,
         overwrite: bool = False,
+        empty: bool = False,
     ) -> Array:
         """A plan near P with a finite price.
 
         Hard sides are met exactly. A relaxed side is left as it is, or brought to what it wants at
-        the potentials where that costs less.
+        the potentials where that costs less. ``empty``: points without weight send nothing, also
+        where it might be made for them.
         """
         if self.hard:
             return round_plan(P, self.a, self.b, allowed, overwrite)
         Q = np.maximum(P, 0.0)
         for side, lines in zip(self.sides, (Q, Q.T), strict=True):
-            if not isinstance(side, TV):
+            if empty or not isinstance(side, TV):
                 lines[side.weights == 0] = 0.0
         if allowed is not None:
             Q[~allowed] = 0.0
         if self.partial:
             return of_mass(Q, self.sides, self.mass or 0.0, allowed)
-        left = with_hard_side(Q, *self.sides, allowed)
+        left = with_hard_side(Q, *self.sides, allowed, empty)
         if potentials is None:
             return left
         u, v = self.clip(*self.shifted(*potentials))
@@ -361,14 +366,21 @@ def _smooth_shift(A: Side, u: Array, B: Side, v: Array) -> float:
     return (parts[0] - parts[1]) / rate
 
 
-def _bisect(excess: Callable[[float], float], low: float, high: float) -> float:
-    """The place where a decreasing function changes its sign."""
+def _bisect(excess: Callable[[float], float], low: float, high: float, nothing: float) -> float:
+    """The place nearest to 0 between both ends where a decreasing function has its zero."""
+    start = min(max(0.0, low), high)
+    first = excess(start)
+    if abs(first) <= nothing:
+        return start
+    rising = first > 0.0  # the zero is above the start
+    near, far = start, high if rising else low
     for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
+        middle = 0.5 * (near + far)
+        if middle in (near, far):
             break
-        if excess(middle) > 0.0:
-            low = middle
+        value = excess(middle)
+        if value > nothing if rising else value < -nothing:
+            near = middle
         else:
-            high = middle
-    return 0.5 * (low + high) if low < high else low
+            far = middle
+    return far

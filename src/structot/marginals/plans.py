@@ -19,20 +19,23 @@ def sums(P: Array) -> tuple[Array, Array]:
     return P.sum(axis=1), P.sum(axis=0)
 
 
-def with_hard_side(Q: Array, A: Side, B: Side, allowed: Array | None) -> Array:
-    """Q with its hard side met, if there is one, and the other as it comes."""
+def with_hard_side(Q: Array, A: Side, B: Side, allowed: Array | None, empty: bool) -> Array:
+    """Q with its hard side met, if there is one, and the other as it comes.
+
+    ``empty``: points without weight stay without.
+    """
     if B.hard:
-        return fill_columns(Q, B.weights, _spread(A), allowed)
+        return fill_columns(Q, B.weights, _spread(A, empty), allowed)
     if A.hard:
         turned = None if allowed is None else allowed.T
-        return np.ascontiguousarray(fill_columns(Q.T, A.weights, _spread(B), turned).T)
+        return np.ascontiguousarray(fill_columns(Q.T, A.weights, _spread(B, empty), turned).T)
     return Q
 
 
-def _spread(side: Side) -> Array:
+def _spread(side: Side, empty: bool) -> Array:
     """Where mass that has to go somewhere goes: by weight, or anywhere if that may be created."""
     weights = side.weights
-    return weights + weights.mean() if isinstance(side, TV) else weights
+    return weights + weights.mean() if isinstance(side, TV) and not empty else weights
 
 
 def of_mass(Q: Array, sides: tuple[Side, Side], mass: float, allowed: Array | None) -> Array:

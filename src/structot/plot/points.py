@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_ENTRIES = 12  # a longer legend covers the picture
+_NEGLIGIBLE = 1e-4  # of the heaviest pair: what an interior-point method leaves everywhere
 _MARKERS = ("o", "X")  # of source and target points
 
 
@@ -45,7 +46,8 @@ def matching(
     ax
         Where to draw; a new figure by default.
     max_lines
-        Only the heaviest pairs are drawn, so that a dense plan stays readable.
+        Only the heaviest pairs are drawn, so that a dense plan stays readable; none that carries
+        less than a ten-thousandth of the heaviest.
     legend
         Whether to name the markers and the groups; by default in a new figure only.
     **options
@@ -66,7 +68,7 @@ def matching(
     X, Y = _plane("X", X, P.shape[0]), _plane("Y", Y, P.shape[1])
     alone = ax is None
     ax = axes(ax)
-    rows, cols = np.nonzero(P > 0)
+    rows, cols = np.nonzero(P > _NEGLIGIBLE * P.max(initial=0.0))
     mass = P[rows, cols]
     heaviest = np.argsort(-mass, kind="stable")[:max_lines]
     rows, cols, mass = rows[heaviest], cols[heaviest], mass[heaviest]

@@ -62,11 +62,14 @@ def value_derivatives(result: Result) -> Derivatives:
     """
     M, (a, b), reg = np.asarray(result.ground_cost, float), result.weights, result.reg
     P = np.asarray(result.plan, float)
-    relaxed: dict[str, Any] = {
-        "unbalanced": result.unbalanced,
-        "unbalanced_type": result.unbalanced_type,
-    }
-    problem = Problem.of(M, a, b, structure=result.structure, reg=reg, mass=result.mass, **relaxed)
+    problem = Problem.of(
+        *(M, a, b),
+        structure=result.structure,
+        reg=reg,
+        unbalanced=result.unbalanced,
+        unbalanced_type=result.unbalanced_type,
+        mass=result.mass,
+    )
     f = derivatives(problem.structure, M, a, b, P, np.asarray(result.worst_cost, float))
     prices = result.unbalanced or (None, None)
     u, v = (

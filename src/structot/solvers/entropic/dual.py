@@ -134,6 +134,10 @@ class SmoothDual(ABC):
             u[~rows] = np.where(np.isfinite(low), low, 0.0)[~rows]
             low = np.min(K - u[:, None], axis=0)
             v[~cols] = np.where(np.isfinite(low), low, 0.0)[~cols]
+        if not self.marginals.smooth:
+            # Potentials of points without mass end where those of TV do; nothing depends on them.
+            u = np.where(rows, u, u[rows].max())
+            v = np.where(cols, v, v[cols].max())
         u, v = self.marginals.clip(*self.marginals.shifted(u, v))
         terms, made_of = dual_terms(self.problem, u, v)
         with np.errstate(over="ignore", invalid="ignore"):
