@@ -28,6 +28,8 @@ def test_snippets_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     if "gensim" in page.stem:
         pytest.importorskip("gensim")
+    if page.stem == "tensors":
+        pytest.importorskip("torch", reason="PyTorch is not installed: structot[torch]")
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
