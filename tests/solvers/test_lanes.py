@@ -255,3 +255,34 @@ def test_a_step_solves_the_linearised_equations(seed: int) -> None:
     dz -= step.u[:, None] + step.v
     live = np.ones(dz.shape, bool) if layout.live is None else layout.live
     assert dz[live] == pytest.approx(step.z[0][live], abs=1e-10 * abs(dz).max())
+
+
+# ------------------------------------------------------------------------------ relaxed marginals
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_relaxed_by_total_variation_equals_the_whole_program(seed: int) -> None:
+    """One side or both, prices far below and far above the costs, totals that differ."""
+    M, a, b, structure = drawn(200 + seed, 20)
+    rng = np.random.default_rng(seed)
+    unit = float(M[np.isfinite(M)].mean())
+    prices: list[float | None] = [unit * 10.0 ** rng.uniform(-1.5, 1.5) for _ in range(2)]
+    if seed % 3:
+        prices[seed % 2] = None
+    else:
+        a = a * rng.uniform(0.5, 2.0)
+    options = {"unbalanced": tuple(prices), "unbalanced_type": "TV", "tol": 1e-8}
+    method = "auto" if structure.bind(M, a, b).modular_cost is not None else "interior_point"
+    ours = sot.solve(M, a, b, structure=structure, method=method, **options)
+    exact = sot.solve(M, a, b, structure=structure, method="linear_program", **options)
+    assert ours.converged
+    assert exact.converged
+    assert ours.value == pytest.approx(exact.value, rel=1e-7)
+    assert ours.verify().holds()
+
+
+def test_other_relaxations_are_refused_with_the_reason() -> None:
+    M, structure = np.ones((4, 4)) + np.eye(4), sot.Routes([0, 0, 1, 1], [0, 1, 0, 1], 0.3)
+    for options in ({"unbalanced": 1.0}, {"mass": 0.5}):
+        with pytest.raises(ValueError, match="relaxed by TV, not KL or a given mass"):
+            sot.solve(M, structure=structure, method="interior_point", **options)

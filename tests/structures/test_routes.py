@@ -120,7 +120,9 @@ def test_points_without_weight_have_no_share() -> None:
     P = sot.transport.round_plan(np.random.default_rng(4).random(M.shape), a, B)
     expected = (M * P).sum() + (PRICE * shares(P, ROWS, COLS, a, B)).sum()
     assert F.extension(P) == pytest.approx(expected, rel=1e-13)
-    assert np.isfinite(F.greedy(P)).all()
+    assert np.isfinite(F.greedy(P)).all(axis=1).tolist() == [False, True, True, True]
+    # Where mass may be created it is an infinite share of nothing.
+    assert F.extension(np.ones(M.shape)) == np.inf
 
 
 # ------------------------------------------------------------------------------------- the units

@@ -275,19 +275,26 @@ class Marginals:
 
     def fitted(self, K: Array, u: Array) -> tuple[Array, Array]:
         """The best potentials with u ⊕ v <= K that c-transforms from u find."""
-        u, v = c_transform(K, u)
+        start, (u, v) = u, c_transform(K, u)
         if self.hard:
             return u, v
         pairs = np.isfinite(K)
         u, v = self.shifted(*self.released(u, v, pairs.any(axis=1), pairs.any(axis=0)))
         if self.smooth or self.partial:
             return self.clip(u, v)
+        # Of TV the start itself may be the best there is, within the prices as it stands.
+        found = [self._within(K, x, v) for x in (u, np.where(np.isfinite(start), start, u))]
+        return max(found, key=lambda pair: self.dual_value(*pair))
+
+    def _within(self, K: Array, u: Array, v: Array) -> tuple[Array, Array]:
+        """Potentials with u ⊕ v <= K, the rows near u, in the domain of TV."""
         A, B = self.sides
         if math.isfinite(B.lowest):
             # No column may have to go below its domain.
             u = np.minimum(u, np.min(K, axis=1) - B.lowest)
         u = np.minimum(np.maximum(u, A.lowest), -A.lowest)
-        v = np.minimum(_finite(np.min(K - u[:, None], axis=0), v), -B.lowest)
+        # Not below the domain by rounding either: the rows, which follow, make up for it.
+        v = np.clip(_finite(np.min(K - u[:, None], axis=0), v), B.lowest, -B.lowest)
         u = np.minimum(_finite(np.min(K - v, axis=1), u), -A.lowest)
         # Rounded downwards, as in a c-transform; within the domain that is not needed.
         return np.maximum(np.nextafter(u, -np.inf), A.lowest), v

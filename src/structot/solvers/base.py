@@ -43,8 +43,8 @@ class Solver(ABC):
         if not (problem.marginals.hard or self.takes_relaxed):
             return (
                 "it needs marginals that hold exactly; unbalanced and mass are for exact, newton, "
-                "splitting, linear_program and, with reg > 0 and at most one layer of groups, "
-                "entropic"
+                "splitting, linear_program, with reg > 0 and at most one layer of groups "
+                "entropic, and for Routes with TV interior_point"
             )
         if problem.lanes is not None:
             if problem.reg > 0:

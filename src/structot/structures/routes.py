@@ -23,7 +23,8 @@ class Routes(Grouped):
     largest share of a point's mass that takes it. On assignments, and on all plans that send some
     point entirely along every route they use, it is the price of the routes in use, as with
     ``Modular() + Coverage``; but a plan gains nothing by spreading, so that groups travel together
-    and points keep their own partners. Points without weight have no share, and do not count.
+    and points keep their own partners. Of a point without weight any mass is an infinite share: its
+    pairs are forbidden.
 
     It contains the ground cost (``Modular() + Routes(...)`` counts it twice) and adds to
     ``Modular(cost)``, not to other structures.
@@ -96,6 +97,10 @@ class Routes(Grouped):
             price = price * mean * np.minimum.outer(*mass)
         if not price.any():
             return BoundCost.of(linear, [])
+        if not (a.all() and b.all()):
+            # Any mass is an infinite share of none.
+            finite = finite & np.logical_and.outer(a > 0, b > 0)
+            linear = np.where(finite, linear, np.inf)
         allowed = None if finite.all() else finite
         return BoundCost.of(linear, [Lanes(rows, cols, a, b, price, allowed)])
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from structot._deadline import Deadline, OutOfTime
-from structot.result import Status
+from structot.outcome import Status
 from structot.torch import proof
 from structot.torch.dual import Point
 from structot.torch.newton import Ascent, Options

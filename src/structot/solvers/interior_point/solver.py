@@ -37,10 +37,15 @@ class InteriorPoint(Solver):
     name: ClassVar[str] = "interior_point"
 
     takes_lanes: ClassVar[bool] = True
+    takes_relaxed: ClassVar[bool] = True
 
     def objection(self, problem: Problem) -> str | None:
         if problem.lanes is not None:
-            return None
+            if problem.marginals.linear and not problem.marginals.partial:
+                return None
+            return "Routes takes marginals that hold or are relaxed by TV, not KL or a given mass"
+        if not problem.marginals.hard:
+            return "but for Routes it needs marginals that hold exactly"
         for layer in problem.layers:
             if layer.kind != "blocks" and not isinstance(layer, CutLayer):
                 return f"{type(layer).__name__} is made of neither blocks nor cuts"

@@ -27,7 +27,7 @@ from structot.solvers.interior_point.lanes.layout import Panel
 from structot.solvers.interior_point.lanes.namespace import NumPy
 from structot.solvers.interior_point.lanes.program import (
     NOTHING,
-    Four,
+    Arrays,
     Point,
     Program,
     Residuals,
@@ -75,6 +75,7 @@ class Newton:
         self.blocks: list[_Block] = []
         A, B = self._eliminate_lanes()
         self._add_routes(A, B)
+        self.yielding = self._yield(point, A, B)
         self._eliminate_rows(A, B)
 
     def _eliminate_lanes(self) -> tuple[list[Array], list[Array]]:
@@ -155,6 +156,20 @@ class Newton:
             across = panel.blocks(self.T)
             across -= w[..., None] * c[:, :, None, :]
 
+    def _yield(self, point: Point, A: list[Array], B: list[Array]) -> Arrays:
+        """x/z of what is destroyed and created: conductors from points to the outside."""
+        program, xp = self.program, self.program.xp
+        found = []
+        for side, place, _ in program.slacks:
+            own = [point.x[k] / point.z[k] * program.there[k] for k in (place, place + 1)]
+            total, first = own[0] + own[1], 0
+            for inside in (A, B)[side]:
+                g, s = inside.shape[:2]
+                xp.diagonal(inside)[...] += total[first : first + g * s].reshape(g, s)
+                first += g * s
+            found += own
+        return tuple(found)
+
     def _eliminate_rows(self, A: list[Array], B: list[Array]) -> None:
         """A, then the dense system of the columns."""
         program, xp = self.program, self.program.xp
@@ -174,7 +189,8 @@ class Newton:
                 S[place, place] = inside[k]
         diagonal = xp.diagonal(S)
         size = diagonal * 1.0
-        diagonal[program.pinned] += diagonal[program.pinned]
+        if program.pinned is not None:
+            diagonal[program.pinned] += diagonal[program.pinned]
         check_time()
         S = xp.subtract_gram(S, self.T)
         check_time()
@@ -222,7 +238,7 @@ class Newton:
             w[rows] = _times(F.swapaxes(1, 2), w[rows].reshape(g, s)).reshape(-1)
         return w, -turned
 
-    def step(self, target: Four | None, rest: Residuals, out: Point) -> tuple[Array, Array]:
+    def step(self, target: Arrays | None, rest: Residuals, out: Point) -> tuple[Array, Array]:
         """Solve x dz + z dx = target (0 for None) and the equations with these residuals.
 
         Returns what the step changes on the lanes, X(i, V_l) and X(U_k, j) of X = dP.
@@ -233,7 +249,7 @@ class Newton:
         dP, dz = out.x[0], out.z[0]
         if target is None:
             dP[...] = 0.0
-            own: tuple[Array, ...] = (0.0, 0.0, 0.0)
+            own: tuple[Array, ...] = (0.0,) * (len(z) - 1)
             lanes: tuple[Array, Array] = (0.0, 0.0)
         else:
             xp.divide(target[0], z[0], out=dP)
@@ -249,9 +265,10 @@ class Newton:
         force = self.phi * program.paid(*x)
         self._add_force(x, -force)
         pull = program.to_lanes(force)
+        kept = program.kept((0.0, *own))
         u, v = self._points(
-            rest.u + (k[0] - self.gamma[0] * x[0] - pull[0]).sum(1),
-            rest.v + (k[1] - self.gamma[1] * x[1] - pull[1]).sum(0),
+            rest.u - kept[0] + (k[0] - self.gamma[0] * x[0] - pull[0]).sum(1),
+            rest.v - kept[1] + (k[1] - self.gamma[1] * x[1] - pull[1]).sum(0),
         )
         # (E + G)⁻¹ G dy in the same way; dy - dλ is what is left of it.
         y = self._eliminate(self.gamma[0] * u[:, None], self.gamma[1] * v)
@@ -277,6 +294,11 @@ class Newton:
             by_product = own[side] - gamma * out.z[side + 1]
             by_lane = rest[side + 2] + wide[side] - carried[side]
             out.x[side + 1][...] = xp.where(gamma < c, by_product, by_lane) * there[side + 1]
+        for side, place, _ in program.slacks:
+            y = (u, v)[side]
+            for sign, at in ((-1.0, place), (1.0, place + 1)):
+                out.z[at][...] = sign * y * there[at]
+                out.x[at][...] = own[at - 1] * there[at] - self.yielding[at - 4] * out.z[at]
         return carried
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot.solvers.interior_point.lanes.newton import Newton
-from structot.solvers.interior_point.lanes.program import Four, Point, Program, Residuals
+from structot.solvers.interior_point.lanes.program import Arrays, Point, Program, Residuals
 
 Array = Any  # of the library in use
 
@@ -39,7 +39,7 @@ class CentralPath:
         self.newton = Newton(program)
         self._step, self._more = _like(program.xp, point), _like(program.xp, point)
         xp = program.xp
-        self._target: Four = tuple(xp.zeros(x.shape) for x in point.x)
+        self._target: Arrays = tuple(xp.zeros(x.shape) for x in point.x)
         self._work = self.newton._work
 
     @property
@@ -91,7 +91,8 @@ class CentralPath:
         """a - P1, ..., what the equations of the point lack."""
         program, point = self.program, self.point
         rows, cols = program.lane_sums(point.x[0])
-        u, v = program.a - rows.sum(1), program.b - cols.sum(0)
+        kept = program.kept(point.x)
+        u, v = program.a - rows.sum(1) - kept[0], program.b - cols.sum(0) - kept[1]
         wide = program.to_lanes(point.x[3])
         there = program.there
         return Residuals(
@@ -201,9 +202,10 @@ class CentralPath:
     def _left(self, rest: Residuals, step: Point, lanes: tuple[Array, Array]) -> Residuals:
         """What a step leaves of these residuals."""
         wide, there = self.program.to_lanes(step.x[3]), self.program.there
+        kept = self.program.kept(step.x)
         return Residuals(
-            rest.u - lanes[0].sum(1),
-            rest.v - lanes[1].sum(0),
+            rest.u - lanes[0].sum(1) - kept[0],
+            rest.v - lanes[1].sum(0) - kept[1],
             rest.rows - (lanes[0] + step.x[1] - wide[0]) * there[1],
             rest.cols - (lanes[1] + step.x[2] - wide[1]) * there[2],
             0.0 * rest.routes,
@@ -219,8 +221,8 @@ class CentralPath:
 
 
 def _like(xp: Any, point: Point) -> Point:
-    def empty(four: Four) -> Four:
-        return tuple(xp.zeros(x.shape) for x in four)
+    def empty(arrays: Arrays) -> Arrays:
+        return tuple(xp.zeros(x.shape) for x in arrays)
 
     return Point(empty(point.x), empty(point.z), xp.zeros(point.u.shape), xp.zeros(point.v.shape))
 

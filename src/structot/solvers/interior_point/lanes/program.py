@@ -8,6 +8,9 @@ Notation. With C the cost, w the prices, u, v the potentials and α, β the tari
 
 and all of x = (P, σ, τ, t) and their partners z = (z, α, β, ζ) positive: four arrays each, over
 pairs (n, m), lanes of rows (n, L), lanes of columns (K, m) and routes (K, L).
+
+A side relaxed by total variation at a price p has two arrays more, over its points: what is
+destroyed and what is created, P1 + d - e = a, with the partners p - u and p + u.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ from structot.solvers.interior_point.lanes.layout import Layout, Panel
 from structot.solvers.interior_point.lanes.namespace import NumPy
 
 Array = Any  # of the library in use
-Four = tuple[Array, Array, Array, Array]  # over pairs, lanes of rows, lanes of columns, routes
+# Over pairs, lanes of rows, lanes of columns, routes; then what is destroyed and what is created.
+Arrays = tuple[Array, ...]
+Prices = tuple[float | None, float | None]  # of a unit destroyed or created, None for a hard side
 
 # x of a pair, a lane or a route that is not there: nothing, but no division by 0.
 NOTHING = 1e-300
@@ -40,17 +45,23 @@ class Program:
     target: Array
     row_group: Array
     col_group: Array
-    there: tuple[Array | None, Array, Array, Array]  # 1 for pairs, lanes, routes that are
+    there: tuple[Array, ...]  # 1 for pairs (None for all), lanes, routes, points that are
     filled: tuple[Array, Array]  # 1 for places of rows and columns without a point
     size: int
-    pinned: int  # the column whose potential does not move: potentials have a free constant
+    # The column whose potential does not move: those of hard marginals have a free constant.
+    pinned: int | None
+    relaxed: Prices
 
     @classmethod
-    def of(cls, layout: Layout, xp: NumPy) -> Program:
+    def of(cls, layout: Layout, xp: NumPy, relaxed: Prices = (None, None)) -> Program:
+        """With the prices of the rows and the columns of the layout, if a side is relaxed."""
+
         def mask(x: np.ndarray) -> Array:
             return xp.array((x > 0).astype(float))
 
         live = layout.live
+        weights = layout.a, layout.b
+        slack = [x for x, price in zip(weights, relaxed, strict=True) if price is not None]
         return cls(
             xp=xp,
             panels=layout.panels,
@@ -66,11 +77,26 @@ class Program:
                 mask(layout.source),
                 mask(layout.target),
                 mask(layout.price),
+                *(mask(x) for x in slack for _ in range(2)),
             ),
             filled=(mask(layout.a <= 0), mask(layout.b <= 0)),
-            size=layout.size,
-            pinned=int(np.argmax(layout.b)),
+            size=layout.size + 2 * sum(int(np.count_nonzero(x)) for x in slack),
+            pinned=None if slack else int(np.argmax(layout.b)),
+            relaxed=relaxed,
         )
+
+    @property
+    def slacks(self) -> list[tuple[int, int, float]]:
+        """The side (0 or 1), the place among x of what it destroys, and the price, if relaxed."""
+        sides = [(side, price) for side, price in enumerate(self.relaxed) if price is not None]
+        return [(side, 4 + 2 * k, price) for k, (side, price) in enumerate(sides)]
+
+    def kept(self, x: Arrays) -> tuple[Array | float, Array | float]:
+        """d - e of the rows and of the columns, which their sums lack of their weights."""
+        found: list[Array | float] = [0.0, 0.0]
+        for side, place, _ in self.slacks:
+            found[side] = x[place] - x[place + 1]
+        return found[0], found[1]
 
     def lane_sums(self, X: Array) -> tuple[Array, Array]:
         """X(i, V_l) and X(U_k, j) of an array over pairs, shapes (n, L) and (K, m)."""
@@ -107,8 +133,8 @@ class Program:
 class Point:
     """Primal unknowns x, their partners z, and potentials; also a step of all of them."""
 
-    x: Four
-    z: Four
+    x: Arrays
+    z: Arrays
     u: Array
     v: Array
 

@@ -13,10 +13,9 @@ from structot.solvers._loop import Step
 from structot.solvers.interior_point.lanes.layout import Layout
 from structot.solvers.interior_point.lanes.namespace import NumPy
 from structot.solvers.interior_point.lanes.path import CentralPath
-from structot.solvers.interior_point.lanes.program import Point, Program
+from structot.solvers.interior_point.lanes.program import Point, Prices, Program
 from structot.solvers.interior_point.lanes.start import first_point
 from structot.solvers.start import Start
-from structot.transport import round_plan
 
 Array = np.ndarray
 
@@ -35,7 +34,7 @@ def route_path(problem: Problem, start: Start) -> Iterator[Step | None]:
         yield _known(problem, start)
     layout = Layout.of(problem)
     xp = NumPy()
-    program = Program.of(layout, xp)
+    program = Program.of(layout, xp, _prices(problem, layout))
     path = CentralPath(program, first_point(program, xp.array(layout.cost)))
     shown, value = np.inf, np.inf
     for _ in path.steps():
@@ -52,10 +51,16 @@ def route_path(problem: Problem, start: Start) -> Iterator[Step | None]:
     yield _last_resort(problem, layout, path.point, xp)
 
 
+def _prices(problem: Problem, layout: Layout) -> Prices:
+    """Of the rows and the columns of the layout, where they are relaxed."""
+    rows, columns = problem.marginals.prices or (None, None)
+    return (columns, rows) if layout.transposed else (rows, columns)
+
+
 def _certified(problem: Problem, layout: Layout, point: Point, xp: NumPy) -> Step:
     """The plan with its marginals put right, and what the tariffs within their budgets prove."""
     plan = layout.plan(xp.numpy(point.x[0]), problem.shape)
-    P = round_plan(plan, problem.a, problem.b, problem.function.allowed, overwrite=True)
+    P = problem.feasible(plan, overwrite=True)
     tariffs = layout.tariffs(problem, xp.numpy(point.z[1]), xp.numpy(point.z[2]))
     u = layout.row_potentials(xp.numpy(point.u), xp.numpy(point.v), problem.shape[0])
     proof = dual_from_tariffs(problem, *tariffs, u)

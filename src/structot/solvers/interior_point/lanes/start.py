@@ -15,6 +15,8 @@ Array = Any  # of the library in use
 
 # Of the mean cost, the least constant that z begins with.
 _LEAST = 1e-3
+# Of the price of a relaxed side, the largest potential that it begins with.
+_WITHIN = 0.9
 # Sweeps that bring the independent plan nearer to its marginals where pairs are forbidden.
 _SWEEPS = 10
 # Halvings, in the logarithm, of the interval in which the width of a route lies.
@@ -24,11 +26,12 @@ _HALVINGS = 12
 def first_point(program: Program, cost: Array) -> Point:
     """P, z > 0 with z = C + α ⊕ β - u ⊕ v, and lanes and routes to match."""
     xp, (live, *there) = program.xp, program.there
-    P = program.a[:, None] * (program.b / program.a.sum())
+    # Of the geometric mean of both totals, where a relaxed side lets them differ.
+    P = program.a[:, None] * (program.b / xp.sqrt(program.a.sum() * program.b.sum()))
     if live is not None:
         P *= live
         _scale(program, P)
-    u, v, z = _potentials(program, cost, P)
+    u, v, z = (_potentials if program.pinned is not None else _even)(program, cost, P)
     mu = xp.dot(P, z) / program.size
     share, top = _shares(program, P)
     more = _widths(program, share, top, mu)
@@ -45,7 +48,33 @@ def first_point(program: Program, cost: Array) -> Point:
     # What is not there: a product of nothing, and nothing to divide by 0.
     x = [xp.where(there[k] > 0, now, NOTHING) for k, now in enumerate((*slack, top + more))]
     alpha, beta = (tariff[k] + (1.0 - there[k]) for k in range(2))
-    return Point((P, *x), (z, alpha, beta, rest), u, v)
+    more_x, more_z = _slacks(program, P, u, v, mu)
+    return Point((P, *x, *more_x), (z, alpha, beta, rest, *more_z), u, v)
+
+
+def _slacks(
+    program: Program, P: Array, u: Array, v: Array, mu: float
+) -> tuple[list[Array], list[Array]]:
+    """What is destroyed and created of relaxed sides, the smaller of both with a product of μ."""
+    xp = program.xp
+    x, z = [], []
+    for side, place, price in program.slacks:
+        y, sums, weights = ((u, P.sum(1), program.a), (v, P.sum(0), program.b))[side]
+        for sign, at in ((1.0, place), (-1.0, place + 1)):
+            there = program.there[at]
+            partner = price - sign * y
+            amount = xp.maximum(sign * (weights - sums), 0.0) + mu / partner
+            x.append(xp.where(there > 0, amount, NOTHING))
+            z.append(xp.where(there > 0, partner, 1.0))
+    return x, z
+
+
+def _even(program: Program, cost: Array, P: Array) -> tuple[Array, Array, Array]:
+    """One potential for each side, within its price where it is relaxed, and z = C - u ⊕ v."""
+    xp = program.xp
+    size = xp.dot(P, cost) / float(P.sum()) or 1.0
+    levels = [size if price is None else min(_WITHIN * price, size) for price in program.relaxed]
+    return 0.0 * program.a - levels[0], 0.0 * program.b - levels[1], cost + (levels[0] + levels[1])
 
 
 def _scale(program: Program, P: Array) -> None:
@@ -102,7 +131,7 @@ def _slack(
 
 def _widths(program: Program, share: tuple[Array, Array], top: Array, mu: float) -> Array:
     """t - top with Σ_lanes c μ/(c t - carried) + μ/t just below w; 1 where there is no route."""
-    xp, (_, rows_there, cols_there, there) = program.xp, program.there
+    xp, (_, rows_there, cols_there, there) = program.xp, program.there[:4]
     lanes = xp.zeros(there.shape)
     for panel in program.panels:
         panel.routes(lanes)[...] = panel.source(rows_there).sum(2) + panel.target(cols_there).sum(2)
