@@ -57,7 +57,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples", "tutorial"],
     "gallery_dirs": ["gallery", "start"],
     "filename_pattern": r"(plot_|five_minutes)",
-    "ignore_pattern": r"(__init__|theory|dials)\.py",  # these two draw pictures of other pages
+    # The other scripts of examples/ draw pictures of other pages, or take longer.
+    "ignore_pattern": r"/(?!plot_|five_minutes)[^/]*\.py$",
     "within_subsection_order": "reference.GalleryOrder",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("structot",),
@@ -85,12 +86,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    # Wide tables and signatures need the room.
-    "secondary_sidebar_items": {
-        "**": ["page-toc"],
-        "benchmarks": [],
-        "api/generated/*": [],
-    },
+    "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": []},  # its table is wide
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",

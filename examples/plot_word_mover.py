@@ -1,10 +1,10 @@
 """
-Sentences whose words belong together
-=====================================
+Who did what to whom
+====================
 
 Word Mover's Distance forgets word order: a sentence and its shuffled words are at distance 0. With
-neighbouring words as groups, and a charge for every pair of groups that exchanges words, tearing
-phrases apart costs something.
+neighbouring words as phrases, and a charge for every pair of phrases that exchanges words, leaving
+one's neighbours costs something, and so does changing places with them.
 """
 
 import matplotlib.pyplot as plt
@@ -12,17 +12,17 @@ import numpy as np
 
 import structot as sot
 
-# Word vectors would come from gensim or from a file; four words in the plane will do here.
+# Word vectors would come from gensim or from a file; four words in space will do here.
 words = ["dogs", "cats", "chase", "see"]
-vectors = np.array([[0.0, 0.0], [0.0, 1.0], [5.0, 0.0], [5.0, 2.0]])
+vectors = np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]])
 mover = sot.text.WordMover((words, vectors))
 
-sentences = ["dogs chase cats", "cats dogs chase", "dogs see cats", "cats see dogs"]
+sentences = ["dogs chase cats", "cats chase dogs", "dogs see cats", "cats see dogs"]
 distances = mover.pairwise(sentences)
-plain = sot.text.WordMover((words, vectors), groups=None).pairwise(sentences)
+plain = sot.text.WordMover((words, vectors), like="gensim").pairwise(sentences)
 
 # %%
-# Plain distances on the left: the first two sentences cannot be told apart.
+# Plain distances on the left: who chases whom cannot be told.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
 for ax, values, name in zip(axes, (plain, distances), ("words alone", "with phrases"), strict=True):

@@ -24,15 +24,15 @@ import structot as sot
 STEPS, BATCH = 250, 60
 SHIFT = (0, 1)  # pixels down, right
 FIRST_SEED, FIRST_TUNING_SEED = 100, 0
-WEIGHTS = (0.3, 1.0, 3.0, 10.0)
+WEIGHTS = (0.01, 0.1)
 
 # The loss of each contestant, and its weight beside the classification loss.
 Loss = Callable[..., Tensor]
 LOSSES: dict[str, tuple[Loss | None, float]] = {
     "none": (None, 0.0),
-    "plain": (sot.torch.StructuredLoss("plain", reg=0.0, normalized=True), 1.0),
-    "entropic": (sot.torch.StructuredLoss("plain", reg=0.05, normalized=True), 1.0),
-    "structured": (sot.torch.StructuredLoss("charge", reg=0.05, normalized=True), 1.0),
+    "plain": (sot.torch.StructuredLoss("plain", reg=0.0), 0.1),
+    "entropic": (sot.torch.StructuredLoss("plain", reg=0.05), 0.1),
+    "structured": (sot.torch.StructuredLoss("charge", reg=0.05), 0.1),
 }
 
 

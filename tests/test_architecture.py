@@ -20,6 +20,7 @@ FLOORS = (
     "structures",
     "marginals problem",
     "certificate",
+    "outcome",
     "result",
     "plot",
     "solvers torch",

@@ -448,7 +448,7 @@ def test_a_result_knows_its_problem(kind, tmp_path):
     assert loaded.verify(sot.Groups(ys, yt)).holds()
     again = sot.solve(M, a, b, structure=sot.Groups(ys, yt), init=result, **KINDS[kind])
     assert again.converged
-    assert again.n_iter <= result.n_iter
+    assert again.value == pytest.approx(result.value, rel=2e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -273,3 +273,19 @@ def test_colours_stay_apart_for_colour_blind_eyes():
     seen = seen ** (1 / 2.2)
     distance = np.linalg.norm(seen[:, None] - seen[None], axis=2)
     assert distance[np.triu_indices(len(seen), 1)].min() > 0.1
+
+
+def test_rings_show_the_mass_left_behind():
+    X, Y = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])
+    result = sot.solve_sample(X, Y, unbalanced=2.0, unbalanced_type="TV")
+    before, after = plot.matching(X, Y, result.plan), plot.matching(X, Y, result)
+    source, target = after.collections[len(before.collections) :]
+    share = result.left[0] / result.weights[0]
+    np.testing.assert_allclose(source.get_offsets(), X[share > 0.01])
+    sizes = source.get_sizes()
+    np.testing.assert_allclose(sizes / sizes.max(), share[share > 0.01] / share.max())
+    assert len(target.get_offsets()) == np.count_nonzero(result.left[1] > 1e-9)
+    texts = [text.get_text() for text in after.get_legend().get_texts()]
+    assert any("left behind" in text for text in texts)
+    for axis in (before, after):
+        plt.close(axis.figure)

@@ -4,7 +4,7 @@ import numpy as np
 import ot
 import pytest
 
-from structot.datasets import cells, clusters, two_moons
+from structot.datasets import cells, clusters, target_shift, two_moons
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,19 @@ def test_cells_of_a_type_are_nearer_to_each_other_and_batches_lie_apart():
 def test_cells_refuse(options, message):
     with pytest.raises(ValueError, match=message):
         cells(9, n_types=3, **options)
+
+
+def test_target_shift_has_its_proportions_and_moves_its_centres():
+    frequent = set()
+    for seed in range(20):
+        problem = target_shift((0.9, 0.05, 0.05), seed=seed, noise=0.0)
+        counts = np.bincount(problem.target_labels)
+        assert sorted(counts.tolist()) == [15, 15, 270]
+        assert np.bincount(problem.source_labels).tolist() == [50, 50, 50]
+        frequent.add(int(counts.argmax()))
+        sides = ((problem.X, problem.source_labels), (problem.Y, problem.target_labels))
+        first, second = (np.array([P[y == k][0] for k in range(3)]) for P, y in sides)
+        np.testing.assert_allclose(second.mean(axis=0) - first.mean(axis=0), [2.0, 1.0])
+        arm, turned = first[1] - first[0], second[1] - second[0]
+        assert arm @ turned == pytest.approx(16 * np.cos(np.radians(40)))
+    assert frequent == {0, 1, 2}

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from structot._parallel import set_num_threads as set_num_threads
     from structot.adaptation import AdaptTo as AdaptTo
     from structot.adaptation import StructuredTransport as StructuredTransport
+    from structot.outcome import Status as Status
+    from structot.outcome import Trace as Trace
     from structot.problem import Problem as Problem
     from structot.result import Result as Result
-    from structot.result import Status as Status
-    from structot.result import Trace as Trace
     from structot.solvers.batch.solver import solve_batch as solve_batch
     from structot.solvers.path import Path as Path
     from structot.solvers.path import solve_path as solve_path
@@ -87,9 +87,9 @@ _HOME = {
     "Result": "result",
     "Routes": "structures",
     "SetFunction": "structures",
-    "Status": "result",
+    "Status": "outcome",
     "StructuredTransport": "adaptation",
-    "Trace": "result",
+    "Trace": "outcome",
     "get_num_threads": "_parallel",
     "set_num_threads": "_parallel",
     "solve": "solvers.solve",

@@ -141,6 +141,9 @@ def test_precomputed_costs_give_the_same_plan_labels_and_images():
     np.testing.assert_allclose(both.transform(M), points.transform(XS))
     new = cdist(XS[:3] + 1e-6, XT)
     np.testing.assert_allclose(both.transform(new), points.transform(XS)[:3])
+    assert both.get_feature_names_out().tolist() == ["x0", "x1"]
+    pd = pytest.importorskip("pandas")
+    assert isinstance(both.set_output(transform="pandas").transform(M), pd.DataFrame)
     with pytest.raises(ValueError, match="positions of the source points are not known"):
         both.inverse_transform(XT)
     with pytest.raises(ValueError, match="proportions='estimate' needs points"):

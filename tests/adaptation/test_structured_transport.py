@@ -429,3 +429,38 @@ def test_wrong_input_is_refused(call, message):
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.parametrize("kind", ["KL", "TV"])
+def test_a_point_that_sends_nothing_is_mapped_like_a_new_one(kind):
+    """One source point is too far away to be worth its way."""
+    data = clusters(20, 25, seed=3)
+    Xs = np.vstack([data.X, [[500.0, 500.0]]])
+    ys = np.append(data.source_labels, data.source_labels[0])
+    adapt = StructuredTransport(unbalanced=(0.05, None), unbalanced_type=kind, reg=0.0)
+    moved = adapt.fit_transform(Xs=Xs, ys=ys, Xt=data.Y)
+    assert adapt.result_.converged
+    assert np.isfinite(moved).all()
+    sent = adapt.coupling_.sum(axis=1)
+    np.testing.assert_allclose(adapt.coupling_.sum(axis=0), 1 / 25)
+    if kind == "TV":
+        assert sent[-1] == 0
+        rest = StructuredTransport(reg=0.0).fit(Xs=data.X, ys=ys[:-1], Xt=data.Y)
+        assert np.abs(moved[-1] - Xs[-1]).max() < 20  # by the way of its nearest neighbour
+        assert np.isfinite(rest.transform(Xs=Xs)).all()
+    with pytest.raises(ValueError, match="unbalanced"):
+        StructuredTransport(unbalanced=-1.0).fit(Xs=data.X, ys=data.source_labels, Xt=data.Y)
+
+
+def test_a_relaxed_source_follows_other_proportions():
+    """All targets of one class: a source that must send all mixes the classes."""
+    data = clusters(30, 30, seed=1, rotation=0.0)
+    one = data.Y[data.target_labels == 0]
+    own = data.source_labels == 0
+    plans = [
+        StructuredTransport(unbalanced=relaxed).fit(Xs=data.X, ys=data.source_labels, Xt=one)
+        for relaxed in (None, (0.05, None))
+    ]
+    shares = [adapt.coupling_[own].sum() for adapt in plans]
+    assert shares[0] == pytest.approx(1 / 3)
+    assert shares[1] > 0.9

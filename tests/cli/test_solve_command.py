@@ -337,3 +337,24 @@ def test_a_reader_that_leaves_early_is_no_error(folder):
         line, shell=True, cwd=folder, env=environment(), capture_output=True, text=True, check=False
     )
     assert answer.stderr == ""
+
+
+def test_relaxed_marginals_are_options(folder):
+    np.savetxt(folder / "heavy.csv", np.full(12, 0.2))
+    weights = ("--source-weights", "heavy.csv", "--json")
+    told = {}
+    for words in (("--unbalanced", "3"), ("--unbalanced", "3,none", "--unbalanced-type", "TV")):
+        answer = here("solve", "cost.npy", *weights, *words, cwd=folder)
+        assert answer.returncode == 0, answer.stderr
+        told[len(words)] = json.loads(answer.stdout)
+    a = np.full(12, 0.2)
+    expected = sot.solve(DATA.cost, a, unbalanced=(3.0, None), unbalanced_type="TV")
+    assert told[4]["value"] == pytest.approx(expected.value, rel=1e-9)
+    assert told[4]["mass_moved"] == pytest.approx(1.0)
+    assert told[4]["mass_left"] == pytest.approx([1.4, 0.0])
+    assert 0 < told[2]["mass_moved"] < 2.4
+    part = here("solve", "cost.npy", "--mass", "0.25", cwd=folder)
+    assert part.returncode == 0, part.stderr
+    assert "0.75 at the source" in part.stdout
+    assert refused(here("solve", "cost.npy", "--unbalanced", "much", cwd=folder), "--unbalanced")
+    assert refused(here("solve", "cost.npy", *weights[:2], cwd=folder), "unbalanced")

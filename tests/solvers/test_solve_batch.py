@@ -9,7 +9,7 @@ import pytest
 
 import structot as sot
 from structot.concave import Discount, Log, Power, Sqrt, ThresholdSqrt, Truncation
-from structot.result import Status
+from structot.outcome import Status
 
 
 def problems(count, seed=0, least=2, most=9):

@@ -10,7 +10,8 @@ import numpy as np
 
 from structot._labels import Labels
 from structot._typing import Array
-from structot.transport import InfeasibleError, round_plan
+from structot.marginals import Marginals
+from structot.transport import InfeasibleError
 
 _PENALTY = 10.0  # of a known mismatch that cannot be forbidden, in units of the largest cost
 _SHOWN = 5  # labels in a message
@@ -110,18 +111,14 @@ def mismatch(source: Labels, target: Labels) -> Array:
 
 
 def forbid_mismatches(
-    M: Array, a: Array, b: Array, source: Labels, target: Labels, relaxed: bool = False
+    M: Array, marginals: Marginals, source: Labels, target: Labels
 ) -> tuple[Array, Array | None]:
-    """M with known mismatches forbidden; or M and a penalty on them where that is impossible.
-
-    With relaxed marginals it is always possible: mass without a partner is not carried.
-    """
+    """M with known mismatches forbidden; or M and a penalty on them where that is impossible."""
     differ = mismatch(source, target)
     if not differ.any():
         return M, None
     try:
-        if not relaxed:
-            round_plan(np.zeros(M.shape), a, b, allowed=~differ)
+        marginals.feasible(np.zeros(M.shape), allowed=~differ)
     except InfeasibleError:
         known = set(source.classes.tolist())
         unseen = [repr(x) for x in target.classes.tolist() if x not in known]

@@ -123,11 +123,12 @@ def contain(estimator: Any, values: Array, original: Any) -> Any:
         import pandas as pd
 
         index = original.index if isinstance(original, pd.DataFrame) else None
-        return pd.DataFrame(values, index=index, columns=names(estimator))
+        return pd.DataFrame(values, index=index, columns=estimator.get_feature_names_out())
     if choice == "polars":
         import polars as pl  # type: ignore[import-not-found]
 
-        return pl.DataFrame(values, schema=names(estimator).tolist(), orient="row")
+        schema = estimator.get_feature_names_out().tolist()
+        return pl.DataFrame(values, schema=schema, orient="row")
     return like(values, original)
 
 

@@ -32,6 +32,7 @@ from structot.adaptation.proportions import (
     class_shares,
     reweighted,
 )
+from structot.marginals import Marginals
 from structot.result import Result
 from structot.solvers.solve import solve
 from structot.structures import Modular, Structure
@@ -78,10 +79,11 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         None: every target point is its own group. Or labels, lists of indices, a callable of Xt
         that returns either, or a number of Ward clusters, or "clusters": 0.3 of them per target
         point. Groups that overlap need ``reg=0``.
-    unbalanced
-        None keeps both marginals. Or the weight of their relaxation as in `solve`, in units of the
-        scaled cost, for "charge" and "groups": ``(1.0, None)`` lets classes send more or less than
-        they have and every target point receive what it has.
+    unbalanced, unbalanced_type
+        As in `solve`, τ in units of the scaled cost: ``(τ, None)`` relaxes the source, whose points
+        then need not send all they have where the target has other proportions of the classes.
+        Smaller is freer; see docs/experiments/target_shift.md. A point that sent nothing is mapped
+        as a new one would be.
     proportions
         Class weights of the source in the transport: "source", as they are; "estimate", an estimate
         of those of the target, see `structot.adaptation.proportions`; or one weight per class, in
@@ -136,6 +138,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         cost_scale: str | None = "spread",
         target_groups: Any = None,
         unbalanced: Any = None,
+        unbalanced_type: str = "KL",
         proportions: Any = "source",
         map: str = "barycentric",
         method: Any = "auto",
@@ -151,6 +154,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         self.cost_scale = cost_scale
         self.target_groups = target_groups
         self.unbalanced = unbalanced
+        self.unbalanced_type = unbalanced_type
         self.proportions = proportions
         self.map = map
         self.method = method
@@ -214,8 +218,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             t = class_shares(self.proportions, plan, points, target, a, b, labels)
             M, a = cost.M, reweighted(a, labels, t)
             if known is not None:
-                relaxed = self.unbalanced is not None
-                M, penalty = forbid_mismatches(M, a, b, labels, known, relaxed)
+                M, penalty = forbid_mismatches(M, self._marginals(a, b), labels, known)
                 structure = structure if penalty is None else structure + Modular(penalty)
             result = self._solve(like(M, Xs), a, b, structure, model.reg)
         _output.remember(self, Xs, source.shape[1])
@@ -225,10 +228,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
     def _solve(self, M: Any, a: Array, b: Array, structure: Structure, reg: float) -> Result:
         """The answer as arrays; samples that are tensors are matched on their device."""
-        options: dict[str, Any] = {"method": self.method, "tol": self.tol}
-        if self.unbalanced is not None:
-            options["unbalanced"] = self.unbalanced
-        return solve(M, a, b, structure=structure, reg=reg, **options).numpy()
+        relaxed = {"unbalanced": self.unbalanced, "unbalanced_type": self.unbalanced_type}
+        options = {"reg": reg, "method": self.method, "tol": self.tol, **relaxed}
+        return solve(M, a, b, structure=structure, **options).numpy()
 
     def _keep(
         self,
@@ -353,9 +355,19 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features that `transform` returns: those of the input."""
+        """Names of the features that `transform` returns: those of the input.
+
+        Where the input is a cost, they are x0, x1, ... for the features of Xt.
+        """
         check_is_fitted(self, "coupling_")
+        if is_precomputed(self.metric_) and self.xt_ is not None:
+            return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
+
+    def _marginals(self, a: Array, b: Array) -> Marginals:
+        prices = _checks.as_relaxation(self.unbalanced, None)
+        kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
+        return Marginals.of(a, b, prices, kind)
 
     def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
         if target is None or is_precomputed(metric):

@@ -25,6 +25,7 @@ _FEW_FEATURES, _FEW_OF_ALL = 5.0, 0.2  # below both, few features carry all the 
 OUT_OF_SAMPLE = ("nearest", "smooth")
 NEIGHBORS = 10  # points that share in a smooth displacement
 _ENTRIES_AT_A_TIME = 1 << 22  # entries of a temporary array: 32 MB of float64
+_NOTHING = 1e-290  # mass with too few digits left to have a direction
 _ALIASES = {  # the short names that `cdist` knows too
     **dict.fromkeys(("euclid", "eu", "e"), "euclidean"),
     **dict.fromkeys(("sqeuclid", "sqe"), "sqeuclidean"),
@@ -146,7 +147,13 @@ class PointMap:
         Otherwise T would not be a function: two equal points would have two images. Rows without
         mass have no image and are left out.
         """
-        used = P.sum(axis=1) > 0
+        mass = P.sum(axis=1)
+        used = mass > _NOTHING
+        if not used.any():
+            raise ValueError(
+                "the plan moves no mass, so that there is nothing to map by; pass a larger "
+                "unbalanced, or None."
+            )
         points, number = np.unique(X[used], axis=0, return_inverse=True)
         rows = P[used]
         if len(points) < len(rows):

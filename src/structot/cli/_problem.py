@@ -25,6 +25,14 @@ SourceGroups = Annotated[
 TargetGroups = Annotated[Path | None, typer.Option(help="One label per column.")]
 SourceWeights = Annotated[Path | None, typer.Option(help="Weights of the rows.")]
 TargetWeights = Annotated[Path | None, typer.Option(help="Weights of the columns.")]
+Unbalanced = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TAU", help="Price of other marginals, in units of COST; SOURCE,TARGET for two."
+    ),
+]
+UnbalancedType = Annotated[str, typer.Option(help="KL, or TV: mass made or lost costs TAU.")]
+Mass = Annotated[float | None, typer.Option(help="Move only this much.")]
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="Whether .csv files begin with a row of names."),
@@ -38,6 +46,26 @@ Tol = Annotated[float, typer.Option(help="Certified relative gap at which to sto
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds.")]
 MaxIter = Annotated[int | None, typer.Option(help="Iterations.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+def prices(text: str | None) -> float | tuple[float | None, ...] | None:
+    """What ``--unbalanced`` says: one price, or two with a comma between; "none" holds a side.
+
+    Examples
+    --------
+    >>> prices("0.5"), prices("0.5,none")
+    (0.5, (0.5, None))
+    """
+    if text is None:
+        return None
+    try:
+        found = [None if part.strip() == "none" else float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--unbalanced must be a number or two with a comma between, such as 0.5,none; "
+            f"got {text!r}."
+        ) from None
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from structot._files import json_text, refuse_existing, whole_file
 from structot.cli import _dials, _problem
 from structot.cli._common import DONE, INTERRUPTED, NO_GAP, Debug, Force, console, known_suffix
 from structot.cli._dials import Dials
-from structot.cli._problem import Files, said_warnings, stop_on_interrupt
+from structot.cli._problem import Files, prices, said_warnings, stop_on_interrupt
 from structot.cli._tables import Names
 from structot.result import Result
 
@@ -37,6 +37,9 @@ def solve(
     source_weights: _problem.SourceWeights = None,
     target_weights: _problem.TargetWeights = None,
     reg: Annotated[float, typer.Option(help="Weight of an entropy term, in units of COST.")] = 0.0,
+    unbalanced: _problem.Unbalanced = None,
+    unbalanced_type: _problem.UnbalancedType = "KL",
+    mass: _problem.Mass = None,
     header: _problem.Header = None,
     index: _problem.Index = None,
     method: _problem.Method = "auto",
@@ -64,6 +67,8 @@ def solve(
 
     - `structot solve cost.npz --source-groups rows.npy --charge 0.02 --out plan.npz`
 
+    - `structot solve cost.npy --source-weights a.csv --unbalanced 0.5,none`
+
     - `structot solve cost.npy --source-groups rows.csv --json | jq .gap`
     """
     known_suffix("--out", out, (".npz", ".csv"))
@@ -75,7 +80,8 @@ def solve(
     import structot as sot
 
     options: dict[str, Any] = {"reg": reg, "method": method, "tol": tol, "max_iter": max_iter}
-    options |= {"time_limit": time_limit, "progress": not as_json}
+    options |= {"time_limit": time_limit, "progress": not as_json, "mass": mass}
+    options |= {"unbalanced": prices(unbalanced), "unbalanced_type": unbalanced_type}
     with said_warnings(), stop_on_interrupt() as stopped:
         structure = dials.structure(files.rows, files.cols)
         result = sot.solve(
@@ -103,7 +109,10 @@ def _save(result: Result, out: Path | None) -> None:
 def _show(result: Result, tol: float, out: Path | None, as_json: bool, interrupted: bool) -> None:
     status = "Interrupted before the gap was reached." if interrupted else str(result.status)
     grouped = not np.isnan(result.concentration)
-    partners = float(np.average(result.partners, weights=result.marginals[0]))
+    sent, moved = result.marginals[0], float(result.plan.sum())
+    partners = float(np.average(result.partners, weights=sent)) if sent.any() else float("nan")
+    relaxed = result.unbalanced is not None or result.mass is not None
+    left = [float(np.maximum(rest, 0.0).sum()) for rest in result.left]
     fields: dict[str, Any] = {
         "value": result.value,
         "lower_bound": result.lower_bound,
@@ -114,6 +123,8 @@ def _show(result: Result, tol: float, out: Path | None, as_json: bool, interrupt
         "linear_cost": result.value_linear,
         "concentration": result.concentration,
         "partners": partners,
+        "mass_moved": moved,
+        "mass_left": left if relaxed else [0.0, 0.0],
         "method": result.method,
         "iterations": result.n_iter,
         "seconds": result.time,
@@ -134,6 +145,8 @@ def _show(result: Result, tol: float, out: Path | None, as_json: bool, interrupt
         ("gap", f"[{reached}]{result.gap:.1e}[/] (asked for {tol:.1e})"),
         ("status", status),
         ("linear cost", f"{result.value_linear:.8g}"),
+        *([("mass moved", f"{moved:.6g}")] if relaxed else []),
+        *([("left", f"{left[0]:.3g} at the source, {left[1]:.3g} at the target")] * relaxed),
         *([("together", together)] if grouped else []),
         ("partners", f"{partners:.3g} of {m} per source point, effectively"),
         ("effort", f"{result.n_iter} iterations, {result.time:.3g} s"),

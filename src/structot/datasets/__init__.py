@@ -2,7 +2,13 @@
 
 from structot.datasets.digits import Digits, ShiftedDigits, mnist, shifted_digits, usps
 from structot.datasets.sick import Sick, glove, sick
-from structot.datasets.synthetic import ClusterProblem, cells, clusters, two_moons
+from structot.datasets.synthetic import (
+    ClusterProblem,
+    cells,
+    clusters,
+    target_shift,
+    two_moons,
+)
 
 __all__ = [
     "ClusterProblem",
@@ -15,6 +21,7 @@ __all__ = [
     "mnist",
     "shifted_digits",
     "sick",
+    "target_shift",
     "two_moons",
     "usps",
 ]

@@ -280,6 +280,63 @@ def _labels_in(n: int, proportions: Sequence[float], n_classes: int) -> Array:
     return np.repeat(np.arange(n_classes, dtype=np.int64), counts)
 
 
+def target_shift(
+    proportions: tuple[float, float, float] = (0.7, 0.2, 0.1),
+    n: int = 150,
+    m: int = 300,
+    *,
+    noise: float = 0.9,
+    turn: float = 40.0,
+    shift: tuple[float, float] = (2.0, 1.0),
+    seed: Seed = 0,
+) -> ClusterProblem:
+    """Three classes in equal parts, and the same classes turned, moved and in other proportions.
+
+    Centres (0, 0), (4, 0) and (2, 3.5); the target is turned about their mean and moved by
+    ``shift``. Marginals that must hold carry points of rare target classes into the frequent one.
+
+    Parameters
+    ----------
+    proportions
+        Shares of the target classes, the most frequent first. Which class that is the seed draws;
+        the others follow in their order.
+    n, m
+        Numbers of source and target points.
+    noise
+        Standard deviation of a class in each coordinate.
+    turn
+        Angle in degrees.
+    shift
+        Translation of the target.
+    seed
+        Seed or generator.
+
+    Examples
+    --------
+    >>> from structot.datasets import target_shift
+    >>> problem = target_shift((0.7, 0.2, 0.1), seed=0)
+    >>> sorted(np.bincount(problem.target_labels).tolist())
+    [30, 60, 210]
+    """
+    n, _ = _sizes("n", n, "classes", 3)
+    m, _ = _sizes("m", m, "classes", 3)
+    shares = _checks.as_weights("proportions", proportions, 3)
+    rng = np.random.default_rng(seed)
+    frequent = int(rng.integers(3))
+    counts = np.zeros(3, int)
+    counts[(frequent + np.arange(3)) % 3] = np.floor(m * shares / shares.sum() + 0.5)
+    counts[frequent] += m - counts.sum()
+    centres = np.array([[0.0, 0.0], [4.0, 0.0], [2.0, 3.5]])
+    source_labels = _balanced_labels(n, 3)
+    target_labels = np.repeat(np.arange(3, dtype=np.int64), counts)
+    X = centres[source_labels] + noise * rng.standard_normal((n, 2))
+    Y = centres[target_labels] + noise * rng.standard_normal((m, 2))
+    angle, middle = np.radians(turn), centres.mean(axis=0)
+    rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    Y = (Y - middle) @ rotation.T + middle + np.asarray(shift)
+    return ClusterProblem(X, Y, source_labels, target_labels)
+
+
 def _balanced_labels(n: int, n_classes: int) -> Array:
     """Sorted labels 0 … n_classes − 1 whose counts differ by one at most, larger classes first."""
     counts = np.full(n_classes, n // n_classes)

@@ -1,4 +1,4 @@
-"""The paper's experiments, one module each, found by name and imported when first asked for.
+"""The paper's experiments and one of our own, a module each, imported when first asked for.
 
     from structot import experiments
     report = experiments.run(experiments.get("clusters"), Path("out"), experiments.Settings())
@@ -42,6 +42,7 @@ NAMES = (
     "transduction",
     "adaptation",
     "skada_shifts",
+    "target_shift",
     "sentences",
 )
 

@@ -26,6 +26,7 @@ TITLE = "Domain adaptation over families of data"
 SEEDS = 5
 TUNING_SEEDS = (100, 101)
 KEYS = tuple(method.key for method in METHODS)
+VARIANTS = ("first", "affine", "estimate", "unbalanced", "routes")
 TUNED = tuple(method.key for method in METHODS if len(method.grid) > 1)
 
 
@@ -173,12 +174,15 @@ def report(settings: Settings, done: Records) -> Report:
     text = "\n\n".join(
         [
             f"# {TITLE}",
+            "    structot reproduce adaptation --data FOLDER",
             _introduction(settings),
             "## Accuracy by family, setting chosen on the other families",
             _accuracy_table(data),
             "## Regret, and the difference from the defaults",
             _difference_table(data),
             _words(data),
+            "## Variants",
+            _variants(data),
             "## Criteria without target labels",
             *criteria.text(judged),
         ]
@@ -245,6 +249,24 @@ def _words(data: dict[str, Any]) -> str:
             f"setting: {signed(mean, width)} (± {cell['over_families'][1]:.1f})."
         )
     return "\n".join(lines)
+
+
+def _variants(data: dict[str, Any]) -> str:
+    """What the options and the old defaults do, beside the defaults."""
+    ours, rows = np.array(data["methods"][DEFAULT]["left_out"]), []
+    for method in VARIANTS:
+        each = np.array(data["methods"][method]["left_out"]) - ours  # (families, seeds)
+        by_family = each.mean(axis=1)
+        best, worst = int(by_family.argmax()), int(by_family.argmin())
+        rows.append(
+            [
+                BY_KEY[method].title,
+                signed(*interval(each.mean(axis=0))),
+                f"{by_family[best]:+.1f} ({data['families'][best]})",
+                f"{by_family[worst]:+.1f} ({data['families'][worst]})",
+            ]
+        )
+    return table(["variant", "minus the defaults", "best family", "worst family"], rows)
 
 
 EXPERIMENT = Experiment("adaptation", TITLE, tasks, report)

@@ -159,7 +159,7 @@ def draw_convergence(done: Records, plan: _Plan) -> Figure:
     import matplotlib.pyplot as plt
 
     from structot import plot
-    from structot.result import Trace
+    from structot.outcome import Trace
 
     tried = [n for n in plan.sizes if all(_key(m, n, 0, plan) in done for m in METHODS)]
     figure, ax = plt.subplots(figsize=(6.2, 4.6), layout="constrained")

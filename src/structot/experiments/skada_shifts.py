@@ -91,6 +91,7 @@ def report(settings: Settings, done: Records) -> Report:
     text = "\n\n".join(
         [
             f"# {TITLE}",
+            "    structot reproduce skada_shifts",
             f"`make_shifted_datasets` with {SIZE} points per blob and noise {NOISE:g}, seeds "
             f"0–{_seeds(settings) - 1}; an SVC behind every method, and every method at its own "
             "defaults. Accuracy on the target in percent; the last column averages the shifts "

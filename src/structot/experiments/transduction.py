@@ -197,6 +197,7 @@ def report(settings: Settings, done: Records) -> Report:
     text = "\n\n".join(
         [
             f"# {TITLE}",
+            "    structot reproduce transduction --data FOLDER",
             f"{SOURCE} labelled source digits and {TARGET} unlabelled target digits, both with "
             "equally many per class, 16×16 pixels of norm 1; accuracy of the labels of the "
             f"{TARGET} in percent. Seeds 0–{data['seeds'] - 1}; parameters chosen by direction on "
@@ -214,6 +215,9 @@ def report(settings: Settings, done: Records) -> Report:
                 rows,
             ),
             "\n".join(words),
+            "When to use it: for the labels of the target sample itself, where the target falls "
+            "into groups that a clustering finds and that hold one class each. "
+            "[Families of data](adaptation.md#variants) has routes on other data.",
         ]
     )
     return Report(data, text, {})

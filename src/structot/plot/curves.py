@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structot import _checks
+from structot.outcome import Trace
 from structot.plot._parts import COLORS, axes
-from structot.result import Result, Trace
+from structot.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

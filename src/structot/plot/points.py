@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _MOST_ENTRIES = 12  # a longer legend covers the picture
 _NEGLIGIBLE = 1e-4  # of the heaviest pair: what an interior-point method leaves everywhere
 _MARKERS = ("o", "X")  # of source and target points
+# Area of the ring of a point that has all of its mass left, and the least share that is shown.
+_RING, _LEAST_RING = 160.0, 0.01
 
 
 def matching(
@@ -33,7 +35,8 @@ def matching(
 ) -> Axes:
     """Points in the plane and what moves between them, line width by mass, colour by source group.
 
-    A label that occurs on both sides has the same colour on both.
+    A label that occurs on both sides has the same colour on both. Where marginals are relaxed, a
+    ring around a point shows the mass it has left, or did not get, by its area.
 
     Parameters
     ----------
@@ -88,13 +91,34 @@ def matching(
             linewidths=0.4 if len(points) <= 200 else 0.15,
             zorder=2,
         )
+    rings = isinstance(result, Result) and (result.unbalanced, result.mass) != (None, None)
+    if rings:
+        _rings(ax, (X, Y), result)  # type: ignore[arg-type]
     ax.set(xticks=[], yticks=[], aspect="equal")
     if alone if legend is None else legend:
-        _legend(ax, names)
+        _legend(ax, names, rings)
     return ax
 
 
-def _legend(ax: Axes, names: dict[str, str]) -> None:
+def _rings(ax: Axes, points: tuple[Array, Array], result: Result) -> None:
+    """What was left at each point, as a share of its weight, by area."""
+    for where, rest, weights, style in zip(
+        points, result.left, result.weights, ("-", ":"), strict=True
+    ):
+        with np.errstate(invalid="ignore"):
+            share = np.where(weights > 0, np.maximum(rest, 0.0) / weights, 0.0)
+        some = share > _LEAST_RING
+        ax.scatter(
+            *(where[some, 0], where[some, 1], _RING * share[some]),
+            facecolors="none",
+            edgecolors="0.25",
+            linewidths=0.8,
+            linestyles=style,
+            zorder=3,
+        )
+
+
+def _legend(ax: Axes, names: dict[str, str], rings: bool = False) -> None:
     """Beside the picture: what the markers are, then the groups by colour."""
     from matplotlib.lines import Line2D
 
@@ -107,6 +131,11 @@ def _legend(ax: Axes, names: dict[str, str]) -> None:
         Line2D([], [], color=color, marker=marker, linestyle="", label=name)
         for name, color, marker in entries
     ]
+    if rings:
+        ring = Line2D([], [], color="0.25", marker="o", linestyle="", label="left behind (area)")
+        ring.set_markerfacecolor("none")
+        ring.set_markersize(9)
+        handles.append(ring)
     ax.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False
     )

@@ -17,8 +17,9 @@ from structot import certificate
 from structot._deadline import Deadline, OutOfTime
 from structot._progress import live_progress
 from structot.certificate import Dual
+from structot.outcome import Status, Trace
 from structot.problem import Objective, Problem
-from structot.result import Result, Status, Trace
+from structot.result import Result
 from structot.solvers.start import Start
 
 if TYPE_CHECKING:

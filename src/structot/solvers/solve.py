@@ -14,8 +14,9 @@ from structot import _checks
 from structot._compilation import Stopwatch
 from structot._deadline import Deadline
 from structot._extras import has_tensors
+from structot.outcome import ConvergenceWarning
 from structot.problem import Problem
-from structot.result import ConvergenceWarning, Result
+from structot.result import Result
 from structot.solvers._loop import Limits, State, run
 from structot.solvers._tensors import on_tensors
 from structot.solvers.base import Solver

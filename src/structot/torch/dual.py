@@ -33,13 +33,15 @@ class Point(NamedTuple):
     level: Tensor | None  # (B, K, L)
 
     def take(self, index: Tensor) -> Point:
-        """The same for some of the problems."""
+        """The same for some of the problems; itself for all of them."""
+        if index.numel() == self.phi.numel():
+            return self
         return Point(*(None if x is None else x[index] for x in self))
 
     def put(self, index: Tensor, other: Point) -> None:
         """Overwrite some of the problems, in place."""
         for mine, new in zip(self, other, strict=True):
-            if mine is not None:
+            if mine is not None and mine is not new:
                 mine[index] = new
 
     def error(self, stack: Stack) -> Tensor:

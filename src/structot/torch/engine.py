@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from structot._deadline import Deadline, OutOfTime
-from structot.result import Status
+from structot.outcome import Status
 from structot.torch import proof
 from structot.torch.dual import Point
 from structot.torch.newton import Ascent, Options
@@ -125,7 +125,7 @@ class _Run:
         return Answers(rounding, proved, value, bound, torch.zeros_like(bound), count, count - 1)
 
     def loop(self, report: Report | None) -> None:
-        self._certify(torch.ones_like(self.open, dtype=torch.bool))
+        self.answers.bound = proof.prove(self.whole, self.ascent.point)
         iteration = 0
         while self.open.numel():
             iteration += 1
@@ -193,5 +193,8 @@ class _Run:
         answers.bound[index[better]] = bound[better]
         given = None if self.goal.atol is None else self.goal.atol[index]
         chosen = Value(*(x[index] for x in answers.value))
-        extra = proof.missed(part, answers.rounding.take(index), part.reg)
+        extra = torch.zeros_like(bound)
+        # Only near the end can the rounding of marginals decide.
+        if bool((chosen.value - answers.bound[index] <= 2 * self.goal.tol * chosen.value).any()):
+            extra = proof.missed(part, answers.rounding.take(index), part.reg)
         answers.atol[index] = proof.tolerance(chosen, self.goal.tol, extra, given)

@@ -19,7 +19,8 @@ from structot import _checks
 from structot._deadline import Deadline
 from structot._extras import as_array
 from structot._progress import live_progress
-from structot.result import ConvergenceWarning, Result, Trace
+from structot.outcome import ConvergenceWarning, Trace
+from structot.result import Result
 from structot.solvers.base import State
 from structot.torch import inputs
 from structot.torch.batch import Batch, Limits, Problems, Watcher, solve_problems

@@ -14,7 +14,8 @@ from torch.nn.functional import pad
 
 from structot import _checks
 from structot._deadline import Deadline
-from structot.result import ConvergenceWarning, Result
+from structot.outcome import ConvergenceWarning
+from structot.result import Result
 from structot.structures.base import Structure
 from structot.torch import inputs
 from structot.torch.batch import Batch, Limits, Problems, solve_problems

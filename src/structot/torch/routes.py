@@ -16,7 +16,7 @@ from torch import Tensor
 from structot import certificate
 from structot._deadline import Deadline, OutOfTime
 from structot.certificate.rule import EPS, bound_rounding
-from structot.result import Status
+from structot.outcome import Status
 from structot.solvers.interior_point.lanes.layout import Layout
 from structot.solvers.interior_point.lanes.newton import Program
 from structot.solvers.interior_point.lanes.path import CentralPath

@@ -17,8 +17,9 @@ from structot._compilation import Stopwatch
 from structot._deadline import Deadline
 from structot._extras import has_tensors
 from structot._parallel import over_blocks
+from structot.outcome import Status, Trace
 from structot.problem import Problem
-from structot.result import Result, Status, Trace
+from structot.result import Result
 from structot.solvers._tensors import on_tensors
 from structot.solvers.base import Solver
 from structot.solvers.batch import kernels
