@@ -23,7 +23,7 @@ from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
 from structot.adaptation._domains import warn_about_domain, warn_about_units
-from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares
+from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares, sides
 from structot.adaptation._maps import MAPS, maps, warn_about_medoids
 from structot.adaptation._model import Cost, Model, is_precomputed, weights
 from structot.adaptation.mapping import OUT_OF_SAMPLE
@@ -32,7 +32,6 @@ from structot.adaptation.proportions import (
     class_shares,
     reweighted,
 )
-from structot.marginals import Marginals
 from structot.result import Result
 from structot.solvers.solve import solve
 from structot.structures import Modular, Structure
@@ -219,7 +218,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             t = class_shares(self.proportions, plan, points, target, a, b, labels)
             M, a = cost.M, reweighted(a, labels, t)
             if known is not None:
-                M, penalty = forbid_mismatches(M, self._marginals(a, b), labels, known)
+                M, penalty = forbid_mismatches(M, sides(self, a, b), labels, known)
                 structure = structure if penalty is None else structure + Modular(penalty)
             result = self._solve(like(M, Xs), a, b, structure, model.reg)
         _output.remember(self, Xs, source.shape[1])
@@ -364,11 +363,6 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if is_precomputed(self.metric_) and self.xt_ is not None:
             return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
-
-    def _marginals(self, a: Array, b: Array) -> Marginals:
-        prices = _checks.as_relaxation(self.unbalanced, None)
-        kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
-        return Marginals.of(a, b, prices, kind)
 
     def _move(self, name: str, value: Any, which: str, batch_size: int | None) -> Any:
         check_is_fitted(self, "coupling_")
