@@ -24,9 +24,9 @@ from structot._typing import Array
 from structot.adaptation import _output
 from structot.adaptation._domains import warn_about_domain, warn_about_units
 from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares, sides
-from structot.adaptation._maps import MAPS, maps
+from structot.adaptation._maps import MAPS, maps, warn_about_medoids
 from structot.adaptation._model import Cost, Model, is_precomputed, weights
-from structot.adaptation.mapping import OUT_OF_SAMPLE, is_euclidean
+from structot.adaptation.mapping import OUT_OF_SAMPLE
 from structot.adaptation.proportions import (
     check_proportions,
     class_shares,
@@ -79,11 +79,13 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         that returns either, or a number of Ward clusters, or "clusters": 0.3 of them per target
         point. Groups that overlap need ``reg=0``.
     unbalanced, unbalanced_type
-        As in `solve`, τ in units of the scaled cost: with ``(τ, None)`` source points need not send
-        all they have. Smaller is freer. A point that sent nothing is mapped as a new one would be.
+        As in `solve`, τ in units of the scaled cost: ``(τ, None)`` relaxes the source, whose points
+        then need not send all they have where the target has other proportions of the classes.
+        Smaller is freer; see docs/experiments/target_shift.md. A point that sent nothing is mapped
+        as a new one would be.
     proportions
-        Class weights of the source in the transport: "source", as they are; "estimate", an estimate
-        of those of the target, see `structot.adaptation.proportions`; or one weight per class, in
+        Class weights of the source in the transport: "source", as they are; "estimate", those of
+        the target without a label of it, for classes that lie apart; or one weight per class, in
         sorted order or by name.
     map
         "barycentric": every point to the mean of where its mass goes, which draws a class
@@ -95,8 +97,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         How points not seen in `fit` move: with the "nearest" fitted point, or by a "smooth" average
         over the ten nearest.
     random_state
-        Handed to a callable ``target_groups`` that has an argument of this name; nothing else is
-        random.
+        Handed to a callable ``target_groups`` that takes it; nothing else is random.
 
     Attributes
     ----------
@@ -196,7 +197,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         labels, known = labels_of_both(as_array(ys), as_array(yt), n, m)
         a = weights("sample_weight_source", sample_weight_source, n)
         b = weights("sample_weight_target", sample_weight_target, m)
-        self._warn(cost.metric, source, target)
+        if target is not None and not is_precomputed(cost.metric):
+            warn_about_units(source, target, stacklevel=3)
+            warn_about_medoids(self.map, cost.metric, stacklevel=3)
         if labels is None or not labels.known.any():
             what = "ys was not given" if labels is None else "ys holds no known label"
             text = f"{what}: without classes this is plain optimal transport, labels are not used."
@@ -360,18 +363,6 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if is_precomputed(self.metric_) and self.xt_ is not None:
             return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
-
-    def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
-        if target is None or is_precomputed(metric):
-            return
-        warn_about_units(source, target, stacklevel=4)
-        if self.map == "barycentric" and not is_euclidean(metric):
-            warnings.warn(
-                f"metric={metric!r} has no barycentric map: points are mapped to weighted "
-                "medoids, which are target points.",
-                UserWarning,
-                stacklevel=3,
-            )
 
     def _move(self, name: str, value: Any, which: str, batch_size: int | None) -> Any:
         check_is_fitted(self, "coupling_")
