@@ -77,11 +77,11 @@ fuzz: $(VENV)/.dev
 	STRUCTOT_FUZZ=1 $(PY) -m pytest -q -n $(WORKERS) tests/blocks tests/submodular tests/transport \
 		tests/test_concave.py tests/test_certificate.py
 
-# The site, into docs/_build/html: warnings are errors, no internal link may be dead. Scripts of the
-# gallery run again only when they have changed (`rm -r docs/gallery docs/start`: all of them).
+# The site, into docs/_build/html, all of it anew, so that every picture is made by this code:
+# warnings are errors, no internal link may be dead.
 docs: export OPENBLAS_NUM_THREADS = 1
 docs: $(VENV)/.docs
-	rm -rf docs/api docs/_build
+	rm -rf docs/_build docs/api docs/gallery docs/start
 	$(PY) -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	$(PY) docs/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"

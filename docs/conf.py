@@ -58,7 +58,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["gallery", "start"],
     "filename_pattern": r"(plot_|five_minutes)",
     # The other scripts of examples/ draw pictures of other pages, or take longer.
-    "ignore_pattern": r"/(?!plot_|five_minutes)[^/]*\.py$",
+    "ignore_pattern": r"(^|/)(?!plot_|five_minutes)[^/]*\.py$",
     "within_subsection_order": "reference.GalleryOrder",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("structot",),

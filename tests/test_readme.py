@@ -26,10 +26,9 @@ GUIDE += [path for path in sorted((ROOT / "docs" / "guide").glob("*.md")) if _sn
 @pytest.mark.parametrize("page", [README, *GUIDE], ids=lambda page: page.name)
 def test_snippets_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
-    if "gensim" in page.stem:
-        pytest.importorskip("gensim")
-    if page.stem == "tensors":
-        pytest.importorskip("torch", reason="PyTorch is not installed: structot[torch]")
+    for optional in ("gensim", "torch"):
+        if f"\nimport {optional}\n" in page.read_text() or f"from {optional}" in page.read_text():
+            pytest.importorskip(optional)
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)

@@ -416,7 +416,7 @@ def test_float32_stays_float32():
             lambda: StructuredTransport(metric="precomputed").fit(cdist(XS, XT), YS).transform(XS),
             "fit got costs: Xt",
         ),
-        (lambda: StructuredTransport().fit(XS * np.nan, YS, XT), "Xs must hold finite points"),
+        (lambda: StructuredTransport().fit(XS * np.nan, YS, XT), "Input Xs contains NaN"),
         (lambda: fitted().transform_labels(), "ys is missing"),
         (lambda: fitted().transform_labels(YS[:3]), "3 labels, but there are 30 points"),
         (lambda: fitted().transform(XS, batch_size=0), "batch_size must be a whole number"),

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,3 +159,14 @@ def test_a_crowd_has_different_sentences():
     found = speed.crowd(corpus, 7)
     assert len(found) == 7 == len({tuple(words) for words in found})
     assert all(words[1] == "is" and words[2].endswith("ing") for words in found)
+
+
+def test_the_page_is_what_was_measured():
+    """docs/experiments/sentences.md is written from the results beside it, by no hand."""
+    folder = Path(__file__).resolve().parents[2] / "docs" / "experiments"
+    results = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
+    page = (folder / "sentences.md").read_text(encoding="utf-8")
+    assert page == report.markdown(results, "../figures")
+    for name in ("order", "scatter", "alignment"):
+        assert (folder.parent / "figures" / f"sentences_{name}.png").exists()
+    assert results["candidates"]["best"] == work.preset().name  # the library does what was chosen

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from structot import _checks
 from structot._labels import Labels
 from structot._typing import Array
 from structot.marginals import Marginals
@@ -108,6 +109,12 @@ def mismatch(source: Labels, target: Labels) -> Array:
     same = np.array([place.get(label, -1) for label in target.classes.tolist()] + [-1])
     differ = source.number[:, None] != same[target.number][None, :]
     return differ & source.known[:, None] & target.known[None, :]
+
+
+def sides(estimator: Any, a: Array, b: Array) -> Marginals:
+    """What the ``unbalanced`` of an estimator makes of its weights."""
+    kind = _checks.one_of("unbalanced_type", estimator.unbalanced_type, ("KL", "TV"))
+    return Marginals.of(a, b, _checks.as_relaxation(estimator.unbalanced, None), kind)
 
 
 def forbid_mismatches(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation._model import is_precomputed
 from structot.adaptation.class_affine import class_affine
-from structot.adaptation.mapping import PointMap
+from structot.adaptation.mapping import PointMap, is_euclidean
 
 MAPS = ("barycentric", "class-affine")
 
@@ -32,6 +33,17 @@ def maps(
         return _class_maps(P, source, target, labels.groups)
     forward = PointMap.of(P, source, target, metric)
     return forward, PointMap.of(P.T, target, source, metric)
+
+
+def warn_about_medoids(name: str, metric: Any, stacklevel: int) -> None:
+    """Say that averages of points make no sense under this metric, where they are asked for."""
+    if name == "barycentric" and not is_euclidean(metric):
+        warnings.warn(
+            f"metric={metric!r} has no barycentric map: points are mapped to weighted medoids, "
+            "which are target points.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _class_maps(P: Array, source: Array, target: Array, groups: Array) -> tuple[Any, Any]:

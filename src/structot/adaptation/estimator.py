@@ -23,16 +23,15 @@ from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
 from structot.adaptation._domains import warn_about_domain, warn_about_units
-from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares
-from structot.adaptation._maps import MAPS, maps
+from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares, sides
+from structot.adaptation._maps import MAPS, maps, warn_about_medoids
 from structot.adaptation._model import Cost, Model, is_precomputed, weights
-from structot.adaptation.mapping import OUT_OF_SAMPLE, is_euclidean
+from structot.adaptation.mapping import OUT_OF_SAMPLE
 from structot.adaptation.proportions import (
     check_proportions,
     class_shares,
     reweighted,
 )
-from structot.marginals import Marginals
 from structot.result import Result
 from structot.solvers.solve import solve
 from structot.structures import Modular, Structure
@@ -85,8 +84,8 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         Smaller is freer; see docs/experiments/target_shift.md. A point that sent nothing is mapped
         as a new one would be.
     proportions
-        Class weights of the source in the transport: "source", as they are; "estimate", an estimate
-        of those of the target, see `structot.adaptation.proportions`; or one weight per class, in
+        Class weights of the source in the transport: "source", as they are; "estimate", those of
+        the target without a label of it, for classes that lie apart; or one weight per class, in
         sorted order or by name.
     map
         "barycentric": every point to the mean of where its mass goes, which draws a class
@@ -98,8 +97,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         How points not seen in `fit` move: with the "nearest" fitted point, or by a "smooth" average
         over the ten nearest.
     random_state
-        Handed to a callable ``target_groups`` that has an argument of this name; nothing else is
-        random.
+        Handed to a callable ``target_groups`` that takes it; nothing else is random.
 
     Attributes
     ----------
@@ -199,7 +197,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         labels, known = labels_of_both(as_array(ys), as_array(yt), n, m)
         a = weights("sample_weight_source", sample_weight_source, n)
         b = weights("sample_weight_target", sample_weight_target, m)
-        self._warn(cost.metric, source, target)
+        if target is not None and not is_precomputed(cost.metric):
+            warn_about_units(source, target, stacklevel=3)
+            warn_about_medoids(self.map, cost.metric, stacklevel=3)
         if labels is None or not labels.known.any():
             what = "ys was not given" if labels is None else "ys holds no known label"
             text = f"{what}: without classes this is plain optimal transport, labels are not used."
@@ -218,7 +218,7 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             t = class_shares(self.proportions, plan, points, target, a, b, labels)
             M, a = cost.M, reweighted(a, labels, t)
             if known is not None:
-                M, penalty = forbid_mismatches(M, self._marginals(a, b), labels, known)
+                M, penalty = forbid_mismatches(M, sides(self, a, b), labels, known)
                 structure = structure if penalty is None else structure + Modular(penalty)
             result = self._solve(like(M, Xs), a, b, structure, model.reg)
         _output.remember(self, Xs, source.shape[1])
@@ -363,23 +363,6 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if is_precomputed(self.metric_) and self.xt_ is not None:
             return np.array([f"x{k}" for k in range(self.xt_.shape[1])], object)
         return _output.names(self, input_features)
-
-    def _marginals(self, a: Array, b: Array) -> Marginals:
-        prices = _checks.as_relaxation(self.unbalanced, None)
-        kind = _checks.one_of("unbalanced_type", self.unbalanced_type, ("KL", "TV"))
-        return Marginals.of(a, b, prices, kind)
-
-    def _warn(self, metric: Any, source: Array, target: Array | None) -> None:
-        if target is None or is_precomputed(metric):
-            return
-        warn_about_units(source, target, stacklevel=4)
-        if self.map == "barycentric" and not is_euclidean(metric):
-            warnings.warn(
-                f"metric={metric!r} has no barycentric map: points are mapped to weighted "
-                "medoids, which are target points.",
-                UserWarning,
-                stacklevel=3,
-            )
 
     def _move(self, name: str, value: Any, which: str, batch_size: int | None) -> Any:
         check_is_fitted(self, "coupling_")

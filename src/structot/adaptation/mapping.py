@@ -168,8 +168,6 @@ class PointMap:
 
     def __call__(self, X: Array, how: str, batch_size: int | None = None) -> Array:
         """T at the rows of X, in batches: memory does not grow with their number."""
-        if len(self.points) == 0:  # a plan that carries nothing moves nothing
-            return X.copy()
         result = np.empty((len(X), self.images.shape[1]))
         for part in batches(len(X), len(self.points) + NEIGHBORS * X.shape[1], batch_size):
             near, weight = neighbors(X[part], self.points, how)

@@ -66,7 +66,7 @@ def shown(chosen: dict[str, Choice], own: Choice) -> dict[str, tuple[Choice, Cho
         "**preset**": (own, light),
         "preset, parsed phrases": (replace(own, groups="dependency"), light),
         "preset, phrases as sets": (replace(own, family="sets"), light),
-        "preset, stop words dropped": (replace(own, stop=True), light),
+        "preset, stop words dropped": (replace(own, stop=True), dropped),
         "plain WMD, negation × 3": (replace(dropped, weights="negation"), dropped),
         "plain WMD, chosen": (chosen["wmd"], None),
     }

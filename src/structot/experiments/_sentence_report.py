@@ -268,10 +268,13 @@ def _appendix(found: dict[str, Any]) -> str:
         for key, name in names.items()
     ]
     fates = found["ours_ac"]
+    nearer = fates["distance"] < found["ours_ab"]["distance"]
+    order = "nearer to its paraphrase (c) than to (b)" if nearer else "nearer to (b) than to (c)"
     return (
         table(["distance", "a – b", "a – c", "b – c"], rows)
         + "\n\nGloVe 6B, 100 dimensions. Phrases of (a) that the preset keeps on the way to (c): "
-        + f"{', '.join(fates['kept']) or 'none'}; broken: {', '.join(fates['broken']) or 'none'}."
+        + f"{', '.join(fates['kept']) or 'none'}; broken: {', '.join(fates['broken']) or 'none'}. "
+        + f"To the preset (a) is {order}."
     )
 
 

@@ -61,7 +61,8 @@ class Choice:
         weights = f"weights {self.weights}"
         if self.weights == "sif":
             weights = f"stop words light (a = {self.smooth:g})"
-        parts = ["stop words dropped" if self.stop else "all words", weights]
+        parts = ["stop words dropped" if self.stop else "all words"]
+        parts += [] if self.stop and self.weights == "sif" else [weights]
         parts += ["vectors of length 1"] if self.normalize else []
         if self.family != "wmd":
             price = f"α = {self.price:g}" if self.family == "concave" else f"β = {self.price:g}"

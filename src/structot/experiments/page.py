@@ -38,7 +38,8 @@ p, li { max-width: 46rem; } nav li { margin: .4rem 0; }
 a, summary { color: var(--link); }
 .took, figcaption { color: var(--soft); font-size: .9rem; } figcaption { max-width: 46rem; }
 figure { margin: 1.4rem 0; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+img { max-width: 100%; height: auto; box-sizing: border-box; padding: .5rem; background: #fff;
+      border-radius: 6px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--rule);

@@ -26,6 +26,7 @@ TITLES = {
     "mmd": "MMDTarSReweight",
     OURS: "StructuredTransport()",
     "estimate": 'StructuredTransport(proportions="estimate")',
+    "relaxed": "StructuredTransport(unbalanced=(1, None))",
 }
 
 
@@ -40,6 +41,7 @@ def evaluate(shift: str, seed: int) -> dict[str, Any]:
 
     X, y, domain = make(SIZE, SIZE, shift=shift, noise=NOISE, random_state=seed)
     estimate = StructuredTransport(proportions="estimate")
+    relaxed = StructuredTransport(unbalanced=(1.0, None))
     models = {
         "ot": skada.OTMapping(SVC()),
         "entropic": skada.EntropicOTMapping(SVC()),
@@ -47,6 +49,7 @@ def evaluate(shift: str, seed: int) -> dict[str, Any]:
         "mmd": skada.MMDTarSReweight(SVC().set_fit_request(sample_weight=True)),
         OURS: skada.make_da_pipeline(StructuredTransportAdapter(), SVC()),
         "estimate": skada.make_da_pipeline(StructuredTransportAdapter(estimate), SVC()),
+        "relaxed": skada.make_da_pipeline(StructuredTransportAdapter(relaxed), SVC()),
     }
     target = domain < 0
     found = {"none": SVC().fit(X[~target], y[~target]).predict(X[target])}

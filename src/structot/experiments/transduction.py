@@ -217,7 +217,8 @@ def report(settings: Settings, done: Records) -> Report:
             "\n".join(words),
             "When to use it: for the labels of the target sample itself, where the target falls "
             "into groups that a clustering finds and that hold one class each. "
-            "[Families of data](adaptation.md#variants) has routes on other data.",
+            "With 100 target points and 1-NN they are the wrong choice: "
+            "[Families of data](adaptation.md#variants).",
         ]
     )
     return Report(data, text, {})
