@@ -23,6 +23,7 @@ import structot
 from benchmarks import (
     adaptation,
     batch,
+    entropic,
     images,
     relaxed,
     report,
@@ -39,6 +40,7 @@ TASKS = dict(tasks.TASKS)
 for _task in (
     structures.modular_part,
     structures.neighborhoods,
+    entropic.entropic_groups,
     batch.many_problems,
     routes.routes,
     relaxed.relaxed_marginals,

@@ -16,8 +16,10 @@ from structot.certificate import entropic_bound, verify
 from structot.concave import Sqrt, ThresholdSqrt, Truncation
 from structot.problem import Problem
 from structot.solvers.entropic import kernels
-from structot.solvers.entropic.dual import BlocksDual, CoverageDual, PlainDual, smooth_dual
+from structot.solvers.entropic.dual import BlocksDual
+from structot.solvers.entropic.hessian import Directions
 from structot.solvers.entropic.solver import Entropic
+from structot.solvers.entropic.special import CoverageDual, PlainDual, smooth_dual
 from structot.transport import emd
 
 Array = np.ndarray
@@ -72,7 +74,7 @@ def test_gradient_and_hessian_are_the_derivatives_of_the_dual_function(name: str
         return dual.evaluate(x[:7], x[7:], 0.7)
 
     at(x)
-    gradient, H = dual.gradient, dual.hessian()
+    gradient, H = dual.gradient, dual.hessian(0.0)
     steps = 1e-5 * np.eye(16)
     slopes = np.array([(at(x + h) - at(x - h)) / 2e-5 for h in steps])
     np.testing.assert_allclose(slopes, gradient, atol=1e-8 * max(1.0, np.abs(gradient).max()))
@@ -86,8 +88,80 @@ def test_gradient_and_hessian_are_the_derivatives_of_the_dual_function(name: str
     y = rng.normal(size=16)
     np.testing.assert_allclose(H.times(y), H.matrix() @ y, atol=1e-12 * H.diagonal.max())
     np.testing.assert_allclose(H.diagonal, H.matrix().diagonal(), rtol=1e-12)
-    total = H.plus(H, 0.5)
-    np.testing.assert_allclose(total.matrix(), 1.5 * H.matrix(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_model_of_a_step_has_the_curvature_and_the_plan_it_says(name: str) -> None:
+    """Share 1 is the Hessian with K fixed; the plan after a Newton step has the right marginals."""
+    M, rows, cols = cloud(7, 9)
+    rng = np.random.default_rng(14)
+    a, b = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(9))
+    problem = Problem.of(M, a, b, structure=structures(rows, cols)[name], reg=0.7)
+    dual = smooth_dual(problem)
+    x = 0.3 * rng.normal(size=16)
+    dual.evaluate(x[:7], x[7:], 0.7)
+    pooled, alone = dual.hessian(0.0).matrix(), dual.hessian(1.0).matrix()
+    np.testing.assert_allclose(
+        dual.hessian(0.25).matrix(), 0.75 * pooled + 0.25 * alone, atol=1e-12 * alone.max()
+    )
+    # Pools that are taken apart have more curvature, never less.
+    assert np.linalg.eigvalsh(alone - pooled).min() >= -1e-12 * alone.max()
+    theta = dual.plan() / (0.7 * np.broadcast_to(problem.metric, M.shape))
+    np.testing.assert_allclose(alone[:7, 7:], theta, rtol=1e-12, atol=1e-14 * alone.max())
+    for share in (0.0, 0.25, 1.0):
+        H = dual.hessian(share).matrix()
+        s = 1e-4 * rng.normal(size=16)
+        moved = dual.response(s, share)
+        change = np.concatenate([(moved - dual.plan()).sum(axis=k) for k in (1, 0)])
+        np.testing.assert_allclose(change, H @ s, atol=1e-12 * H.max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_drift_is_what_a_change_of_reg_does_with_the_worst_cost_fixed(name: str) -> None:
+    M, rows, cols = cloud(7, 9, seed=3)
+    problem = Problem.of(M, structure=structures(rows, cols)[name], reg=0.7)
+    dual = smooth_dual(problem)
+    rng = np.random.default_rng(15)
+    p, q = 0.3 * rng.normal(size=7), 0.3 * rng.normal(size=9)
+    dual.evaluate(p, q, 0.7)
+    drift, X, r = dual.drift(), dual.plan().copy(), problem.independent
+    # With K fixed log(X / r) is inversely proportional to reg.
+    change = r * (X / r) ** (1.0 / (1.0 + 1e-6)) - X
+    expected = -np.concatenate([change.sum(axis=k) for k in (1, 0)]) / 1e-6
+    np.testing.assert_allclose(drift, expected, rtol=1e-4, atol=1e-5 * np.abs(drift).max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_walls_hold_back_only_what_must_explode(name: str) -> None:
+    M, rows, cols = cloud(7, 9, seed=4)
+    problem = Problem.of(M, structure=structures(rows, cols)[name], reg=0.1)
+    dual = smooth_dual(problem)
+    zero = np.zeros(7), np.zeros(9)
+    for kept, given in zip(dual.within_walls(*zero, 0.1), zero, strict=True):
+        np.testing.assert_array_equal(kept, given)
+    far = 1e3 * np.ones(7), np.linspace(-5.0, 5.0, 9)
+    p, q = dual.within_walls(*far, 0.1)
+    again = dual.within_walls(p, q, 0.1)
+    np.testing.assert_allclose(np.concatenate(again), np.concatenate([p, q]), atol=1e-9)
+    assert dual.evaluate(p, q, 0.1) > -np.inf
+
+
+@pytest.mark.parametrize("own_targets", [False, True])
+def test_grouped_and_dense_systems_agree(own_targets: bool) -> None:
+    M, rows, cols = cloud(12, 10, seed=5)
+    structure = sot.Groups(rows, None if own_targets else cols)
+    problem = Problem.of(M, structure=structure, reg=0.1 * M.mean())
+    dual = smooth_dual(problem)
+    rng = np.random.default_rng(16)
+    dual.evaluate(0.1 * rng.normal(size=12), 0.1 * rng.normal(size=10), problem.reg)
+    H = dual.hessian(0.1)
+    D, g = 1e-3 * H.diagonal, rng.normal(size=22)
+    directions = Directions(problem.blocks, True, 600, 5000, 250)
+    expected = np.linalg.solve(H.matrix() + np.diag(D), g)
+    for _ in range(2):  # the second time the pools are known
+        np.testing.assert_allclose(
+            directions.solve(H, g, D, 0.1), expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max()
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,7 +197,7 @@ def test_coverage_without_a_sort_agrees_with_the_isotonic_regression(own_targets
         p, q = rng.normal(size=12), rng.normal(size=10)
         assert fast.evaluate(p, q, 0.2) == pytest.approx(general.evaluate(p, q, 0.2), rel=1e-13)
         np.testing.assert_allclose(fast.plan(), general.plan(), rtol=1e-11, atol=1e-20)
-        H, G = fast.hessian().matrix(), general.hessian().matrix()
+        H, G = fast.hessian(0.0).matrix(), general.hessian(0.0).matrix()
         np.testing.assert_allclose(H, G, atol=1e-11 * G.max())
         np.testing.assert_allclose(fast.cost(), general.cost(), atol=1e-12)
         P, value = general.round()
@@ -187,6 +261,30 @@ def test_groups_reach_the_gap(concave: sot.concave.Concave, own_targets: bool) -
     structure = sot.Groups(data.source_labels, targets, concave, units="cost")
     for reg in (0.05, 0.05 * data.cost.mean()):
         assert solve(data.cost, None, None, structure, reg=reg).converged
+
+
+@pytest.mark.parametrize("own_targets", [False, True])
+@pytest.mark.parametrize("fraction", [0.05, 1e-3])
+def test_groups_in_block_units_reach_the_gap(fraction: float, own_targets: bool) -> None:
+    """Where costs differ by six decades, so that the entropy is stiff in the smallest."""
+    data = clusters(120, 120, n_classes=4)
+    targets = None if own_targets else data.target_labels
+    M = data.cost
+    M[np.arange(120), np.random.default_rng(17).permutation(120)] *= 1e-6
+    structure = sot.Groups(data.source_labels, targets)
+    reg = fraction * M.mean()
+    assert solve(M, None, None, structure, reg=reg, tol=1e-4, max_iter=3000).converged
+
+
+@pytest.mark.parametrize("own_targets", [False, True])
+def test_groups_agree_with_the_interior_point_method(own_targets: bool) -> None:
+    M, rows, cols = cloud(9, 8, seed=18)
+    structure = sot.Groups(rows, None if own_targets else cols)
+    for fraction in (0.3, 0.02):
+        reg = fraction * M.mean()
+        ours = solve(M, None, None, structure, reg=reg, tol=1e-8)
+        other = sot.solve(M, structure=structure, reg=reg, method="interior_point", tol=1e-6)
+        assert ours.value == pytest.approx(other.value, rel=3e-6)
 
 
 @pytest.mark.parametrize("price", [1e-3, 0.02, 0.5])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import structot as sot
+from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.problem import Problem
 from structot.solvers.newton import dual as _proximal
 from structot.solvers.newton import kernels
 from structot.solvers.newton.dual import ProximalDual
-from structot.solvers.newton.hessian import GroupedHessian
 from structot.transport import c_transform, round_plan
 
 c = sot.concave
@@ -85,7 +85,7 @@ def hessian(inner, fill):
 def of_pools(inner, G, theta, turns=2):
     def fill(parts):
         for turn in range(turns):
-            kernels.add_pools(turn, turns, G, theta, inner.n, parts)
+            add_pools(turn, turns, G, theta, inner.n, parts)
 
     return hessian(inner, fill)
 

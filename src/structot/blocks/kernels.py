@@ -17,6 +17,7 @@ from structot.concave.kernels import block_secant, secant
 
 _BINS = 256  # of _fill_bins; 49 of the 52 bits of a mantissa leave eight bins per octave
 _BIN_SHIFT = 49
+_PER_BIN = 8  # elements of a block per bin of equal width
 _WORTH_PLACING = 0.25  # share of elements in settled bins that makes up for placing all by bins
 _FEW = 32  # elements of a block that are sorted faster than bins are filled
 _ROUNDING = 1e-12  # bound for the error of a sum, relative to the sum of its absolute terms
@@ -176,11 +177,11 @@ def _arrange(b, own, rho, floor, table, room, bins, stack):
         for k in range(size):
             height[k] = point[k] - floor
         lowest = block_secant(kind, offset, params, outer, inner, b, total, 0.0) / rho
-        upper = _fill_bins(height, point, weights, lowest, bins)
+        upper, density = _fill_bins(height, point, weights, lowest, bins)
         used, idle = _settle_bins(b, upper, rho, floor, table, bins, stack)
         length = candidates(height, upper[used], sequence, known, seen) if used else 0
-        if idle > _WORTH_PLACING * length:
-            _place(height, upper, sequence[:length], spare, bins.size)
+        if idle > _WORTH_PLACING * length or (density > 0.0 and used > 0):
+            _place(height, upper, density, sequence[:length], spare, bins.size)
             return length, used
     else:
         length = candidates(point, floor, sequence, known, seen)
@@ -191,34 +192,56 @@ def _arrange(b, own, rho, floor, table, room, bins, stack):
 
 @_inlined
 def _fill_bins(height, point, weights, lowest, bins):
-    """Add up the elements with height > lowest in bins of equal relative width, from the top down.
+    """Add up the elements with height > lowest in bins, from the top down.
 
-    Returns the largest number of each bin, then ``lowest``. The last bin takes the rest.
+    Bins have equal relative width, and the last one takes the rest; or, where these would be few,
+    equal width. Returns the largest number of each bin, then ``lowest``, and the number of bins per
+    unit of height, 0 where widths are relative.
     """
     mass, gain, members = bins.mass, bins.gain, bins.size
     bits = height.view(np.int64)  # in the same order as the numbers, where these are positive
     top = np.int64(-1)
     for e in range(height.size):
         top = max(top, bits[e])
-    top >>= _BIN_SHIFT
     mass[0] = lowest  # only to read its bits
-    number = max(0, min(top - (mass.view(np.int64)[0] >> _BIN_SHIFT) + 1, _BINS))
-    limits = np.empty(number + 1, np.int64)
+    number = max(0, min((top >> _BIN_SHIFT) - (mass.view(np.int64)[0] >> _BIN_SHIFT) + 1, _BINS))
+    equal = min(_BINS, height.size // _PER_BIN)
+    density = 0.0
+    if 1 < number < equal // 4:
+        number = equal
+        upper = np.empty(number + 1)
+        upper.view(np.int64)[0] = top
+        density = number / (upper[0] - lowest)
+        for k in range(1, number):
+            upper[k] = upper[0] - k / density
+    else:
+        limits = np.empty(number + 1, np.int64)
+        for k in range(number):
+            limits[k] = (((top >> _BIN_SHIFT) - k + 1) << _BIN_SHIFT) - 1
+        upper = limits.view(np.float64)
     for k in range(number):
-        limits[k] = ((top - k + 1) << _BIN_SHIFT) - 1
         mass[k] = 0.0
         gain[k] = 0.0
         members[k] = 0
         bins.settled[k] = False
     for e in range(height.size):
         if height[e] > lowest:
-            k = min(top - (bits[e] >> _BIN_SHIFT), number - 1)
+            k = _bin_of(height[e], bits[e], upper, density)
             mass[k] += weights[e]
             gain[k] += weights[e] * point[e]
             members[k] += 1
-    upper = limits.view(np.float64)
     upper[number] = lowest
-    return upper
+    return upper, density
+
+
+@_inlined
+def _bin_of(x, bits, upper, density):
+    """The number of the bin of an element of height x."""
+    if density > 0.0:
+        k = np.int64((upper[0] - x) * density)
+    else:
+        k = (upper.view(np.int64)[0] >> _BIN_SHIFT) - (bits >> _BIN_SHIFT)
+    return min(k, upper.size - 2)
 
 
 @_inlined
@@ -269,10 +292,9 @@ def _settle_bins(b, upper, rho, floor, table, bins, stack):
 
 
 @njit(cache=True, nogil=True)
-def _place(height, upper, sequence, spare, members):
+def _place(height, upper, density, sequence, spare, members):
     """Order ``sequence`` by bins, otherwise as it was; ``members`` become the ends of the bins."""
     bits = height.view(np.int64)
-    top = upper.view(np.int64)[0] >> _BIN_SHIFT
     number = upper.size - 1
     position = 0
     for k in range(number):
@@ -282,7 +304,7 @@ def _place(height, upper, sequence, spare, members):
     for k in range(sequence.size):
         spare[k] = sequence[k]
     for e in spare[: sequence.size]:
-        k = min(top - (bits[e] >> _BIN_SHIFT), number - 1)
+        k = _bin_of(height[e], bits[e], upper, density)
         sequence[members[k]] = e
         members[k] += 1
 

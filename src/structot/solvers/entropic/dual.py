@@ -16,15 +16,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from structot._deadline import check_time
 from structot._parallel import over_blocks
 from structot.blocks.function import Blocks
-from structot.blocks.pools import Pools
+from structot.blocks.pools import Pools, pool_matrix
 from structot.certificate import Dual, dual_terms, safe_sum
 from structot.problem import Problem
-from structot.solvers.entropic import kernels
+from structot.solvers.entropic import kernels, step_kernels
 from structot.solvers.entropic.hessian import Hessian
 from structot.solvers.entropic.relaxed import relaxed_sinkhorn
 from structot.transport import sinkhorn
@@ -33,6 +32,8 @@ Array = np.ndarray
 
 # exp of this is nothing beside 1 in doubles.
 _NOTHING = -42.0
+# Scalings of rows and columns before what is left goes anywhere.
+_SCALINGS = 10
 
 
 class SmoothDual(ABC):
@@ -83,8 +84,24 @@ class SmoothDual(ABC):
         """Set X, rows and cols at (p, q); return Σ d X."""
 
     @abstractmethod
-    def hessian(self) -> Hessian:
-        """H at the last point."""
+    def hessian(self, share: float) -> Hessian:
+        """H at the last point, ``share`` of it as if every edge moved alone (K fixed)."""
+
+    def stiffened(self, H: Hessian, s: Array) -> Hessian | None:
+        """H with more curvature where a step s would make X explode; None if it does nowhere."""
+        return None
+
+    @abstractmethod
+    def response(self, s: Array, share: float) -> Array:
+        """X after a step s of the multipliers as the last H foresees it, cut at 0, (n, m)."""
+
+    @abstractmethod
+    def drift(self) -> Array:
+        """-d(X1, Xᵀ1) / d log reg, as if every edge moved alone."""
+
+    @abstractmethod
+    def within_walls(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
+        """p and q lowered until no X is certain to exceed e times its marginals."""
 
     @abstractmethod
     def plain_cost(self) -> Array:
@@ -116,11 +133,19 @@ class SmoothDual(ABC):
         f, g = sinkhorn(L, self.a, self.b, init=init, tol=1e-3, max_iter=sweeps).potentials
         return reg * f, reg * g
 
-    def round(self) -> tuple[Array, float]:
-        """X rounded into U(a, b), and the objective there. Far from the answer X may overflow."""
-        largest = np.minimum.outer(self.a, self.b) if self.marginals.hard else 1e3 * self.total
-        P = np.minimum(self.plan(), largest)
+    def round(self, plan: Array | None = None) -> tuple[Array, float]:
+        """X, or a plan near it, made feasible, and the objective there.
+
+        Far from the answer X may overflow.
+        """
+        hard = self.marginals.hard
+        largest = np.minimum.outer(self.a, self.b) if hard else 1e3 * self.total
+        P = np.minimum(self.plan() if plan is None else plan, largest)
         np.nan_to_num(P, copy=False)
+        # What rows and columns lack is cheapest where they have their mass already.
+        for _ in range(_SCALINGS if hard else 0):
+            P *= _factors(self.a, P.sum(axis=1))[:, None]
+            P *= _factors(self.b, P.sum(axis=0))
         P = self.problem.feasible(P, (self.p, self.q), overwrite=True)
         return P, self.value(P)
 
@@ -148,47 +173,6 @@ class SmoothDual(ABC):
         return Dual(u, v, K, safe_sum(np.append(terms, -loss), K.size, size))
 
 
-class PlainDual(SmoothDual):
-    """F linear: X = r exp((p ⊕ q - C) / reg), Sinkhorn's problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        assert problem.linear is not None
-        self.C = np.ascontiguousarray(problem.linear)
-        self.X = np.zeros(problem.shape)
-        super().__init__(problem)
-
-    def _mass(self) -> float:
-        return float(np.sum(self.problem.independent, where=np.isfinite(self.C)))
-
-    def _each(self, kernel: Callable, *args: Any) -> list:
-        start = np.arange(self.shape[0] + 1) * self.shape[1]
-        return over_blocks(start, lambda i, j: kernel(i, j, *args))
-
-    def _point(self) -> float:
-        shared = self.C, self.la, self.lb, self.p, self.q, self.reg, self.X
-        parts = self._each(kernels.plain_point, *shared)
-        self.rows, self.cols = _sums(parts, 0), _sums(parts, 1)
-        return float(self.rows.sum())
-
-    def hessian(self) -> Hessian:
-        return Hessian(self.X / self.reg)
-
-    def plain_cost(self) -> Array:
-        return self.C
-
-    cost = plain_cost
-
-    def plan(self) -> Array:
-        return self.X
-
-    def value(self, P: Array) -> float:
-        return self.problem.objective(P)
-
-    def _loss(self, u: Array, v: Array, K: Array) -> list[tuple[float, float]]:
-        shared = K, self.a, self.b / self.total, u, v, self.problem.reg
-        return self._each(kernels.plain_loss, *shared)
-
-
 class BlocksDual(SmoothDual):
     """One layer of disjoint blocks and perhaps a linear part, in block order."""
 
@@ -199,6 +183,8 @@ class BlocksDual(SmoothDual):
         self.uniform = is_uniform(layer)
         self.unit = 1.0 if self.uniform else layer.mean_weight
         self.C = np.empty(0) if problem.linear is None else layer.gather(problem.linear)
+        self.alone = layer.single_edges()
+        self.wall = self.alone + self.C if self.C.size else self.alone
         super().__init__(problem)
         self._prepare()
 
@@ -239,27 +225,48 @@ class BlocksDual(SmoothDual):
 
     def _exponentials(self) -> float:
         parts = self._each(kernels.exponentials, self.layer.w, self.floor, self.X, *self.shape)
-        self.rows, self.cols = _sums(parts, 0), _sums(parts, 1)
+        self.rows, self.cols = sums_of(parts, 0), sums_of(parts, 1)
         return float(sum(part[2] for part in parts)) / self.unit
 
-    def _members(self) -> tuple[Array, Array]:
-        P = self.pools
-        cut = np.exp(0.6 * _NOTHING) * self.smallest
-        return kernels.list_pools(self.layer.start, P.order, P.end, P.n_pools, self.X, cut)
+    @property
+    def _negligible(self) -> float:
+        """In H, pools of smaller values are taken apart."""
+        return 1e-4 * self.smallest
 
-    def hessian(self) -> Hessian:
-        F = self.layer
-        members, ends = self._members()
-        theta = self.X / (self.rate * F.w)
-        theta[members] = 0.0
-        single = F.scatter(theta)
-        if ends.size == 0:
-            return Hessian(single)
-        indptr, indices, data, weight = kernels.compress_pools(
-            members, ends, F.row, F.col, F.w, *self.shape
+    def hessian(self, share: float) -> Hessian:
+        F, theta = self.layer, np.empty(self.X.size)
+        level = step_kernels.pool_shares(
+            F.edges, self.pools, self.rate, share, self._negligible, theta
         )
-        counts = csr_array((data, indices, indptr), shape=(ends.size, sum(self.shape)))
-        return Hessian(single, counts, self.X[members[ends - 1]] / (self.rate * weight))
+        single = F.scatter(theta)
+        self._theta = theta
+        if level.size == 0:
+            return Hessian(single)
+        G = pool_matrix(F.edges, self.pools, self.shape, least=2, above=self._negligible)
+        return Hessian(single, G, level / G.weight)
+
+    def stiffened(self, H: Hessian, s: Array) -> Hessian | None:
+        F = self.layer
+        shared = F.w, self.alone, self.V, self.X, self.a, self.b, self.rate, s
+        found = self._each(step_kernels.stiffen, *shared, H.softness, self._theta)
+        return Hessian(F.scatter(self._theta), H.pools, H.weight) if any(found) else None
+
+    def response(self, s: Array, share: float) -> Array:
+        F, out = self.layer, np.empty(self.X.size)
+        model = self.rate, share, self._negligible, self._theta
+        step_kernels.respond(F.edges, self.pools, *model, s, self.shape[0], out)
+        return F.scatter(out)
+
+    def drift(self) -> Array:
+        parts = self._each(step_kernels.drift, self.la, self.lb, self.X, *self.shape)
+        return np.concatenate([sums_of(parts, 0), sums_of(parts, 1)])
+
+    def within_walls(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
+        shared = self.layer.w, self.wall, self.la, self.lb, float(np.log(self.total)), p, q
+        parts = self._each(step_kernels.excess, *shared, reg / self.unit, *self.shape)
+        rows, cols = (np.maximum.reduce([part[k] for part in parts]) for k in (0, 1))
+        # Half of the excess each: then no pair is left with any.
+        return p - 0.5 * rows, q - 0.5 * cols
 
     def plain_cost(self) -> Array:
         return self._total_cost(self.layer.project_edges(np.zeros(self.layer.w.size), "cost"))
@@ -321,48 +328,10 @@ class BlocksDual(SmoothDual):
         return p, q
 
 
-class CoverageDual(BlocksDual):
-    """A coverage function in the uniform metric: log X = min(V, t) with t per block, no sort."""
-
-    def _prepare(self) -> None:
-        F = self.layer
-        self.price = F.table.outer
-        self.X = np.empty(F.w.size)
-        self.level = np.full(self.price.size, np.inf)  # t
-        self.cap = np.empty(self.price.size)  # exp(t)
-
-    def _point(self) -> float:
-        found = self.level, self.cap, self.X
-        shared = *self._weights, self.reg, self.price, *found, *self.shape
-        parts = self._each(kernels.coverage_point, *shared)
-        self.rows, self.cols = _sums(parts, 0), _sums(parts, 1)
-        return float(self.rows.sum())
-
-    def _members(self) -> tuple[Array, Array]:
-        return kernels.list_capped(self.layer.start, self.X, self.cap)
-
-    def plain_cost(self) -> Array:
-        size = np.diff(self.layer.start)
-        return self._total_cost(np.repeat(self.price / size, size))
-
-    def cost(self) -> Array:
-        k = np.empty(self.X.size)
-        shared = *self._weights, self.reg, self.price, self.level, k
-        self._each(kernels.coverage_costs, *shared)
-        return self._total_cost(k)
-
-    def _structured(self, x: Array) -> float:
-        return float(self.price @ np.maximum.reduceat(x, self.layer.start[:-1]))
-
-
-def smooth_dual(problem: Problem) -> SmoothDual:
-    """The dual function of a problem that `Entropic` has nothing against."""
-    if not problem.layers:
-        return PlainDual(problem)
-    layer = problem.blocks
-    assert layer is not None
-    fast = layer.is_coverage and is_uniform(layer)
-    return CoverageDual(problem) if fast else BlocksDual(problem)
+def _factors(wanted: Array, found: Array) -> Array:
+    """wanted / found, at most 2; 1 where nothing is found."""
+    wanted = np.minimum(wanted, 2.0 * found)
+    return np.divide(wanted, found, out=np.ones_like(wanted), where=found > 0.0)
 
 
 def is_uniform(layer: Blocks) -> bool:
@@ -376,7 +345,7 @@ def _scale(K: Array, d: Array, *rest: Any) -> None:
     over_blocks(start, lambda i, j: kernels.scale_rows(i, j, K, d, *rest))
 
 
-def _sums(parts: list, k: int) -> Array:
+def sums_of(parts: list, k: int) -> Array:
     """The k-th arrays of all threads, added in the order of the blocks."""
     total = parts[0][k]
     for part in parts[1:]:

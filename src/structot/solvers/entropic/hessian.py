@@ -2,71 +2,77 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from structot._deadline import check_time
+from structot._parallel import in_turns
+from structot.blocks.function import Blocks
+from structot.blocks.hessian import GroupedHessian, add_pools
+from structot.blocks.pools import PoolMatrix
 from structot.solvers.entropic import kernels
 
 Array = np.ndarray
 
 
 class Hessian:
-    """H = [diag(Θ1), Θ; Θᵀ, diag(Θᵀ1)] + Aᵀ diag(θ) A: pools of one edge, then the others.
+    """H = [diag(Θ1), Θ; Θᵀ, diag(Θᵀ1)] + Σ_B θ_B c_B c_Bᵀ: edges that move alone, then pools.
 
     Parameters
     ----------
     single
         Θ, shape (n, m).
-    counts, weight
-        A, one row c_B per pool of several edges, and θ_B; None if there is no such pool.
+    pools, weight
+        The rows c_B of pools of several edges, and θ_B; None if there is no such pool.
     """
 
     def __init__(
-        self, single: Array, counts: csr_array | None = None, weight: Array | None = None
+        self, single: Array, pools: PoolMatrix | None = None, weight: Array | None = None
     ) -> None:
-        self.single, self.counts = single, counts
+        self.single, self.pools = single, pools
         self.weight = np.empty(0) if weight is None else weight
-        self._own = np.concatenate([single.sum(axis=1), single.sum(axis=0)])
-        self.diagonal = self._own.copy()
-        if counts is not None:
-            self._columns = counts.T.tocsr()
-            self.diagonal += self._columns.multiply(self._columns) @ self.weight
+        self.own = np.concatenate([single.sum(axis=1), single.sum(axis=0)])
+        self.diagonal = self.own.copy()
+        if pools is not None:
+            squares = np.repeat(self.weight, np.diff(pools.indptr)) * pools.data**2
+            self.diagonal += np.bincount(pools.indices, squares, self.own.size)
+
+    @cached_property
+    def _counts(self) -> csr_array:
+        assert self.pools is not None
+        return self.pools.sparse(self.own.size)
+
+    @cached_property
+    def _columns(self) -> csr_array:
+        return self._counts.T.tocsr()
+
+    @property
+    def softness(self) -> Array:
+        """1 / diag(H), large where that is 0."""
+        return 1.0 / np.maximum(self.diagonal, np.finfo(float).tiny)
 
     def times(self, x: Array) -> Array:
         """H x."""
         n = self.single.shape[0]
-        y = self._own * x
+        y = self.own * x
         rows, cols = kernels.bipartite_times(self.single, x[:n], x[n:])
         y[:n] += rows
         y[n:] += cols
-        if self.counts is not None:
-            y += self._columns @ (self.weight * (self.counts @ x))
+        if self.pools is not None:
+            y += self._columns @ (self.weight * (self._counts @ x))
         return y
-
-    def plus(self, other: Hessian, factor: float) -> Hessian:
-        """self + factor · other."""
-        single = self.single + factor * other.single
-        terms = [
-            (H.counts, x * H.weight)
-            for H, x in ((self, 1.0), (other, factor))
-            if H.counts is not None
-        ]
-        if not terms:
-            return Hessian(single)
-        counts, weight = zip(*terms, strict=True)
-        return Hessian(single, vstack(counts, format="csr"), np.concatenate(weight))
 
     def matrix(self) -> Array:
         """H as a dense array (n+m, n+m)."""
         n = self.single.shape[0]
-        H = np.diag(self._own)
+        H = np.diag(self.own)
         H[:n, n:] = self.single
         H[n:, :n] = self.single.T
-        if self.counts is not None:
-            C = self.counts
-            kernels.add_pools(C.indptr, C.indices, C.data, self.weight, H)
+        if self.pools is not None:
+            H += (self._columns @ (self._counts * self.weight[:, None])).toarray()
         return H
 
 
@@ -75,6 +81,10 @@ class Directions:
 
     Parameters
     ----------
+    layer
+        The blocks in which pools lie; None for plain transport.
+    stiff
+        Whether conjugate gradients are known to fail.
     dense
         Unknowns up to which H is factorised at once.
     dense_last
@@ -83,33 +93,59 @@ class Directions:
         The most steps of conjugate gradients.
     """
 
-    def __init__(self, dense: int, dense_last: int, steps: int) -> None:
-        self.dense, self.dense_last, self.steps = dense, dense_last, steps
-        self._stiff = False  # where conjugate gradients fail once they would fail again
+    def __init__(
+        self, layer: Blocks | None, stiff: bool, dense: int, dense_last: int, steps: int
+    ) -> None:
+        self.layer, self.dense, self.dense_last, self.steps = layer, dense, dense_last, steps
+        self._stiff = stiff  # where conjugate gradients fail once they would fail again
+        self._grouped: GroupedHessian | None = None
+        # Pools whose part of H is known: what changes between two solves may be the edges alone.
+        self._assembled: PoolMatrix | None = None
+        self._saved: tuple[Array, ...] = ()
 
     def solve(self, H: Hessian, g: Array, D: Array, tol: float) -> Array:
         """s, to the tolerance or better."""
-        if g.size > self.dense and not self._stiff:
+        if g.size > self.dense_last or (g.size > self.dense and not self._stiff):
             s, reached = _conjugate_gradients(H, g, D, tol, self.steps)
             if reached or g.size > self.dense_last:
                 return s
             self._stiff = True
-        return _cholesky(H, g, D)
+        scale = 1.0 / np.sqrt(H.diagonal + D)
+        try:
+            return self._by_groups(H, g, D) if self.layer is not None else _cholesky(H, g, scale)
+        except LinAlgError:
+            # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
+            return scale * scale * g
+
+    def _by_groups(self, H: Hessian, g: Array, D: Array) -> Array:
+        assert self.layer is not None
+        if self._grouped is None:
+            self._grouped = GroupedHessian(self.layer)
+        G, n = self._grouped, self.layer.shape[0]
+        if H.pools is None:
+            G.clear()
+        elif H.pools is self._assembled:
+            G.restore(self._saved)
+        else:
+            G.clear()
+            pools, weight = H.pools, H.weight
+            in_turns(
+                pools.data.size,
+                lambda turn, turns: add_pools(turn, turns, pools, weight, n, G.parts),
+            )
+            self._assembled, self._saved = pools, G.saved()
+        G.couple(H.single)
+        G.add_diagonal(H.own + D)
+        return G.solve(g)
 
 
-def _cholesky(H: Hessian, g: Array, D: Array) -> Array:
-    scale = 1.0 / np.sqrt(H.diagonal + D)
+def _cholesky(H: Hessian, g: Array, scale: Array) -> Array:
     A = H.matrix()
     A *= scale[:, None]
     A *= scale
     A[np.diag_indices_from(A)] = 1.0
-    for _ in range(4):
-        try:
-            factor = cho_factor(A, lower=True, check_finite=False)
-            return scale * cho_solve(factor, scale * g, check_finite=False)
-        except LinAlgError:
-            A[np.diag_indices_from(A)] *= 1.0 + 1e-8
-    return scale * scale * g
+    factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    return scale * cho_solve(factor, scale * g, check_finite=False)
 
 
 def _conjugate_gradients(

@@ -51,72 +51,6 @@ def exponentials(first, last, start, row, col, w, floor, X, n, m):
 
 
 @_jit
-def list_pools(start, order, pool, pools, X, negligible):
-    """The edges of the pools of several edges with X > negligible, and where each pool ends."""
-    size = 0
-    number = 0
-    for sweep in range(2):
-        members = np.empty(size, np.int64)
-        ends = np.empty(number, np.int64)
-        size = 0
-        number = 0
-        for b in range(start.size - 1):
-            s = start[b]
-            low = 0
-            for t in range(pools[b]):
-                high = pool[s + t]
-                if X[s + order[s + low]] <= negligible:
-                    break
-                if high > low + 1:
-                    if sweep == 1:
-                        for k in range(low, high):
-                            members[size + k - low] = s + order[s + k]
-                        ends[number] = size + high - low
-                    size += high - low
-                    number += 1
-                low = high
-    return members, ends
-
-
-@_jit
-def compress_pools(members, ends, row, col, w, n, m):
-    """The counts c_B of each pool as a sparse matrix (indptr, indices, data), and w(B)."""
-    indptr = np.zeros(ends.size + 1, np.int64)
-    indices = np.empty(2 * members.size, np.int64)
-    data = np.empty(2 * members.size)
-    weight = np.zeros(ends.size)
-    count = np.zeros(n + m)
-    position = 0
-    low = 0
-    for t in range(ends.size):
-        begin = position
-        for e in members[low : ends[t]]:
-            weight[t] += w[e]
-            for k in (np.int64(row[e]), np.int64(n + col[e])):
-                if count[k] == 0.0:
-                    indices[position] = k
-                    position += 1
-                count[k] += 1.0
-        for k in range(begin, position):
-            data[k] = count[indices[k]]
-            count[indices[k]] = 0.0
-        indptr[t + 1] = position
-        low = ends[t]
-    return indptr, indices[:position], data[:position], weight
-
-
-@_jit
-def add_pools(indptr, indices, data, weight, H):
-    """H += Σ_B weight_B c_B c_Bᵀ, the counts c_B as the rows of a sparse matrix."""
-    for t in range(weight.size):
-        for k in range(indptr[t], indptr[t + 1]):
-            i = indices[k]
-            x = weight[t] * data[k]
-            for s in range(indptr[t], indptr[t + 1]):
-                H[i, indices[s]] += x * data[s]
-
-
-@_jit
 def pool_costs(first, last, start, w, V, reg, table, order, pool, pools, K):
     """K = reg w (V - X) in B(F) from the pools of an uncut prox.
 
@@ -306,24 +240,17 @@ def _water_level(V, volume, guess):
 
 
 @_jit
-def list_capped(start, X, cap):
-    """The capped edges of each block with more than one, and where each such set ends."""
-    members = np.empty(X.size, np.int64)
-    ends = np.empty(cap.size, np.int64)
-    size = 0
-    number = 0
+def pool_capped(start, X, cap, order, end, n_pools):
+    """The capped edges of each block as its one pool, the others behind it one by one."""
     for b in range(cap.size):
-        low = size
-        for e in range(start[b], start[b + 1]):
+        s = start[b]
+        size = 0
+        for e in range(s, start[b + 1]):
             if X[e] == cap[b]:
-                members[size] = e
+                order[s + size] = e - s
                 size += 1
-        if size > low + 1:
-            ends[number] = size
-            number += 1
-        else:
-            size = low
-    return members[:size], ends[:number]
+        end[s] = size
+        n_pools[b] = 1 if size > 1 else 0
 
 
 @_jit

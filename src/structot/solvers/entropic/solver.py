@@ -2,14 +2,19 @@
 
     min_{P in U(a,b)}  f(P) + reg Σ d (P log(P/r) - P + r),      r = a bᵀ / T
 
-Notation. φ(p, q) the dual function of `dual.py`, H its negative Hessian, K in B(F) the worst cost
-at (p, q). Small reg is reached by continuation: a larger reg is solved roughly first, and a few
-sweeps of Sinkhorn's iteration with K fixed carry its multipliers over to the next.
+Notation. φ(p, q) the dual function of `dual.py`, g its gradient, H its negative Hessian, K in B(F)
+the worst cost at (p, q). A step solves
+
+    ((1 - share) H + share H_K) s = g,        H_K the Hessian with K fixed,
+
+where pools move as a whole in H and every edge moves alone in H_K: the curvature that H takes on
+where pools break. Small reg is reached by following the path of the maximisers as reg falls: the
+same matrix says how they move, p' = dp/d log reg, so that every change of reg is a Newton step too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -22,11 +27,17 @@ from structot.problem import Problem
 from structot.solvers._held import held_direction
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.entropic.dual import smooth_dual
 from structot.solvers.entropic.hessian import Directions, Hessian
+from structot.solvers.entropic.special import smooth_dual
 from structot.solvers.start import Start
 
 Array = np.ndarray
+
+# Damping, as a fraction of the diagonal of H: beyond rounding.
+_RIDGE = 1e-10
+# Some edges leave their pools in any step.
+_LEAST_SHARE = 1e-4
+_REPAIR_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -38,25 +49,26 @@ class Entropic(Solver):
     Parameters
     ----------
     first_reg, first_reg_weighted
-        Where continuation starts, as a fraction of the mean cost: with equal weights of the
-        entropy, and with others, whose smallest make the exponentials stiff, so that it must
-        start earlier.
+        Where the path of falling reg begins, as a fraction of the mean cost: with equal weights of
+        the entropy, and with others, whose smallest make the exponentials stiff, so that it must
+        begin earlier.
     stage
         The factor by which reg falls from one stage to the next.
-    stage_error, stage_steps
-        A stage before the last ends when the marginals are right to this fraction of the mass, or
-        after so many Newton steps: it only has to come near.
+    near
+        Reg falls when X misses the marginals by less than this fraction of the mass (times the root
+        of the part of reg that is left, with unequal weights), and only so far that X then misses
+        them by no more than one in addition.
+    stage_steps
+        Or after so many steps: a stage before the last only has to come near.
     sweeps, few_sweeps
-        Sinkhorn sweeps with K fixed at the start of a stage, and after a shortened Newton step.
-    long
-        A step of this length needs no better direction.
+        Sinkhorn sweeps with K fixed, at the start and (with equal weights) after a shortened step.
+    share
+        The share of H_K in the first matrix; it follows the outcome of steps from there.
     rounds
-        Otherwise so many directions are tried, each with the Hessian just beyond the last's end.
-    damping
-        The least damping, as a fraction of the diagonal of H: beyond rounding.
+        So often a direction is computed anew with more curvature on edges that it makes explode.
     news, news_steps
-        A plan and a proof are made when the marginal error has fallen by this factor since the
-        last, or after so many steps.
+        A plan and a proof are made when the rise that the next step promises has fallen by this
+        factor since the last, or after so many steps.
     patience
         So many proofs that close less than a hundredth of the gap each are the end.
     dense, dense_last, cg_steps
@@ -74,17 +86,16 @@ class Entropic(Solver):
     name: ClassVar[str] = "entropic"
     takes_relaxed: ClassVar[bool] = True
     first_reg: float = 0.02
-    first_reg_weighted: float = 0.5
-    stage: float = 4.0
-    stage_error: float = 0.05
+    first_reg_weighted: float = 1.0
+    stage: float = 2.0
+    near: float = 1.5
     stage_steps: int = 40
-    sweeps: int = 20
+    sweeps: int = 5
     few_sweeps: int = 3
-    long: float = 0.3
-    rounds: int = 6
-    damping: float = 1e-12
-    news: float = 0.01
-    news_steps: int = 10
+    share: float = 0.3
+    rounds: int = 3
+    news: float = 0.25
+    news_steps: int = 8
     patience: int = 12
     dense: int = 600
     dense_last: int = 5000
@@ -106,12 +117,18 @@ class Entropic(Solver):
 
 
 class Iterate(NamedTuple):
-    """Multipliers, φ there, and the damping of the next Newton step."""
+    """Multipliers and φ there."""
 
     p: Array
     q: Array
     phi: float
-    damping: float = 1e-10
+
+
+class Direction(NamedTuple):
+    """A step s of the multipliers, and its slope g·s."""
+
+    s: Array
+    slope: float
 
 
 class _Ascent:
@@ -120,12 +137,16 @@ class _Ascent:
     def __init__(self, options: Entropic, problem: Problem, start: Start) -> None:
         self.options, self.problem = options, problem
         self.dual = dual = smooth_dual(problem)
-        self.directions = Directions(options.dense, options.dense_last, options.cg_steps)
+        sizes = options.dense, options.dense_last, options.cg_steps
+        self.directions = Directions(problem.blocks, not dual.uniform, *sizes)
+        self.share = options.share
         # A point of B(F) to begin with.
         self.K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
         dual.p, dual.q = problem.marginals.fitted(self.K, np.zeros(problem.shape[0]))
+        self._held: Array | None = None  # multipliers that stay, where dual terms have kinks
         costs = float(np.abs(self.K).max(where=np.isfinite(self.K), initial=0.0))
         self.reach = costs + 50.0 * problem.reg  # no sensible step is longer
+        self.first_reg = self._first_reg()
 
     def steps(self, start: Start) -> Iterator[Step | None]:
         """The iterations.
@@ -136,133 +157,150 @@ class _Ascent:
         problem, dual = self.problem, self.dual
         P = problem.feasible(problem.independent)
         yield _step(P, dual.value(P), dual.prove(dual.p, dual.q, self.K))
-        regs = self._stages()
+        point = None
         if start.potentials is not None:
-            cold = dual.p, dual.q
-            if dual.evaluate(*problem.released(*start.potentials), problem.reg) > -np.inf:
-                self.K, regs = dual.cost(), regs[-1:]
-            else:
-                dual.p, dual.q = cold
-        for reg in regs[:-1]:
-            yield from self._stage(reg)
-        yield from self._final()
+            point = self._continued(problem.released(*start.potentials))
+        if point is None:
+            point = self._enter(self.first_reg)
+        while dual.reg > problem.reg:
+            point = yield from self._stage(point)
+        yield from self._final(point)
 
-    def _stages(self) -> list[float]:
-        """The values of reg to go through, the last one that of the problem."""
+    def _continued(self, potentials: tuple[Array, Array]) -> Iterate | None:
+        """Given multipliers at the least reg for which they are near; None where they never are."""
+        cold, reg = (self.dual.p, self.dual.q), self.problem.reg
+        while reg <= self.first_reg:
+            phi = self.dual.evaluate(*potentials, reg)
+            if self.dual.error < self.options.near:
+                return Iterate(*potentials, phi)
+            reg *= self.options.stage
+        self.dual.p, self.dual.q = cold
+        return None
+
+    def _first_reg(self) -> float:
+        """Where the path begins."""
         dual, options = self.dual, self.options
         mean = dual.a @ np.where(np.isfinite(self.K), self.K, 0.0) @ dual.b
         first = options.first_reg if dual.uniform else options.first_reg_weighted
-        regs = [self.problem.reg]
-        while regs[-1] < first * mean / (dual.total * dual.mass):
-            regs.append(regs[-1] * options.stage)
-        return regs[::-1]
+        return max(self.problem.reg, float(first * mean / (dual.total * dual.mass)))
 
     def _enter(self, reg: float) -> Iterate:
-        p, q = self.dual.balance(self.K, reg, self.options.sweeps)
-        p, q = self.problem.released(p, q)
+        p, q = self.problem.released(*self.dual.balance(self.K, reg, self.options.sweeps))
         return Iterate(p, q, self.dual.evaluate(p, q, reg))
 
-    def _stage(self, reg: float) -> Iterator[Step | None]:
-        """A larger reg, solved roughly."""
-        dual, point = self.dual, self._enter(reg)
-        for _ in range(self.options.stage_steps):
-            if dual.error < self.options.stage_error:
+    def _stage(self, point: Iterate) -> Generator[None, None, Iterate]:
+        """A larger reg, solved roughly, and the step to a smaller one."""
+        dual, options = self.dual, self.options
+        for _ in range(options.stage_steps):
+            if dual.error < self._near():
                 break
             yield None
-            following = self._newton_step(point)
+            following = self._search(point, self._direction())
             if following is None:
-                dual.evaluate(point.p, point.q, reg)
                 break
             point = following
-        self.K = dual.cost()
-        # What a larger reg proves: K is in B(F) all the same, and potentials below it are safe.
-        potentials = self.problem.marginals.fitted(self.K, dual.p)
-        yield _step(*dual.round(), dual.prove(*potentials, self.K))
+        yield None
+        return self._descend(point)
 
-    def _final(self) -> Iterator[Step | None]:
+    def _near(self) -> float:
+        """The marginal error with which reg may fall.
+
+        With unequal weights pools break all along the path, the smaller reg the more: there every
+        stage must be prepared better.
+        """
+        fallen = 1.0 if self.dual.uniform else min(self.dual.reg / self.first_reg, 1.0)
+        return self.options.near * np.sqrt(fallen)
+
+    def _descend(self, point: Iterate) -> Iterate:
+        """The maximiser at a smaller reg, to first order; reg falls less where that leads far."""
+        dual, n = self.dual, point.p.size
+        if dual.p is not point.p:
+            dual.evaluate(point.p, point.q, dual.reg)
+        reg = dual.reg
+        change = max(self.problem.reg, reg / self.options.stage) / reg - 1.0
+        s = self._direction(change * dual.drift()).s
+        while True:
+            p, q = point.p + s[:n], point.q + s[n:]
+            phi = dual.evaluate(
+                *dual.within_walls(p, q, reg * (1.0 + change)), reg * (1.0 + change)
+            )
+            if dual.error < 1.0 + self.options.near or change > -0.05:
+                break
+            s, change = 0.5 * s, 0.5 * change
+        return Iterate(dual.p, dual.q, phi)
+
+    def _final(self, point: Iterate) -> Iterator[Step | None]:
         """Newton steps at the reg of the problem until doubles can do no better."""
-        options, dual, point = self.options, self.dual, self._enter(self.problem.reg)
-        shown, silent, waited = 0.1, 0, 0
+        options = self.options
+        shown, silent, waited = 1e-3 * abs(point.phi), 0, 0
         value, bound = np.inf, -np.inf
         while waited < options.patience:
             silent += 1
-            if dual.error <= options.news * shown or silent == options.news_steps:
-                shown, silent = dual.error, 0
-                step = self._certified()
+            direction = self._direction()
+            if direction.slope <= options.news * shown or silent == options.news_steps:
+                shown, silent = direction.slope, 0
+                step = self._certified(direction.s)
                 closed = max(value - step.value, 0.0) + max(step.lower_bound - bound, 0.0)
                 waited = 0 if closed >= 0.01 * (value - bound) else waited + 1
                 value, bound = min(value, step.value), max(bound, step.lower_bound)
                 yield step
             else:
                 yield None
-            following = self._newton_step(point)
+            following = self._search(point, direction)
             if following is None:
                 break
             point = following
-        dual.evaluate(point.p, point.q, self.problem.reg)
-        yield self._certified()
+        self.dual.evaluate(point.p, point.q, self.problem.reg)
+        yield self._certified(self._direction().s)
 
-    def _certified(self) -> Step:
-        dual = self.dual
-        return _step(*dual.round(), dual.prove(dual.p, dual.q, dual.cost()))
+    def _certified(self, s: Array) -> Step:
+        """What X, moved by the model to meet the marginals, and (p, q) prove."""
+        dual, share = self.dual, self.share
+        if not dual.uniform:
+            # A plan whose pools hold together costs less, and few edges need to move alone.
+            share = _REPAIR_SHARE
+            s = self._solve(dual.hessian(share), dual.gradient)
+        plan = dual.round(dual.response(s, share))
+        return _step(*plan, dual.prove(dual.p, dual.q, dual.cost()))
 
-    def _newton_step(self, point: Iterate) -> Iterate | None:
-        """One Newton step with line search on φ; None when φ cannot be raised any more.
-
-        Edges that carry nothing yet have no curvature, and a full step may make their exponentials
-        explode. When the line search ends early, the Hessian just beyond its end knows these edges:
-        it is added, and the direction computed once more from the same point. The dual function is
-        left at the new point.
-        """
-        dual, options = self.dual, self.options
-        g, H, error = dual.gradient, dual.hessian(), dual.error
-        relaxed = self.problem.marginals
-        own = self._lent(H.diagonal) + relaxed.curvature(point.p, point.q)
-        held = None if relaxed.smooth else relaxed.held(point.p, point.q, dual.rows, dual.cols)
-        best: Iterate | None = None
-        damping, n = point.damping, point.p.size
-        for _ in range(options.rounds):
-            s = self._direction(H, g, damping * H.diagonal + own, min(0.1, error), point, held)
-            if not np.isfinite(s).all():  # H has over- or underflowed
-                break
-            # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
-            s *= min(1.0, self.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
-            slope = float(g @ s)
-            t, found = self._line_search(point, s, g, error, held)
-            if found is not None and (best is None or found.phi > best.phi):
-                best = found
-            if t >= options.long or slope <= self._noise(point):
-                damping = max(damping / 10.0, options.damping)
-                break
-            far = 2.0 * t
-            dual.evaluate(point.p + far * s[:n], point.q + far * s[n:], dual.reg)
-            crowd = float(dual.rows.sum()) / dual.total
-            if crowd < 1e100:
-                # Out there X may be huge; what counts is where, so it is scaled to the mass.
-                H = H.plus(dual.hessian(), 1.0 / max(crowd, 1.0))
-            else:
-                damping *= 10.0
+    def _solve(self, H: Hessian, g: Array) -> Array:
+        """The step of a model, as far as the dual terms of the marginals allow it."""
+        dual, relaxed = self.dual, self.problem.marginals
+        D = _RIDGE * H.diagonal + self._lent(H.diagonal) + relaxed.curvature(dual.p, dual.q)
+        tol = min(0.1, dual.error)
+        if relaxed.smooth:
+            s = self.directions.solve(H, g, D, tol)
         else:
-            damping *= 10.0
-        if best is None:
-            return None
-        best = best._replace(damping=damping)
-        if dual.p is not best.p:
-            dual.evaluate(best.p, best.q, dual.reg)
-        return best if t == 1.0 else self._rebalanced(best)
+            self._held = held = relaxed.held(dual.p, dual.q, dual.rows, dual.cols)
+            s = held_direction(
+                lambda x, D: self.directions.solve(H, x, D, tol),
+                H.times,
+                *(g, D, relaxed, (dual.p, dual.q), held),
+                largest=float(H.diagonal.max()),
+            )
+        return s if np.isfinite(s).all() else np.zeros_like(g)  # H has over- or underflowed
 
-    def _direction(
-        self, H: Hessian, g: Array, D: Array, tol: float, point: Iterate, held: Array | None
-    ) -> Array:
-        """s with (H + diag(D)) s = g, as far as the dual terms of the marginals allow it."""
-        if held is None:
-            return self.directions.solve(H, g, D, tol)
-        return held_direction(
-            lambda x, D: self.directions.solve(H, x, D, tol),
-            H.times,
-            *(g, D, self.problem.marginals, (point.p, point.q), held),
-            largest=float(H.diagonal.max()),
-        )
+    def _kept(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
+        """Multipliers within the walls of edges and the ends of the dual terms of marginals."""
+        relaxed = self.problem.marginals
+        if relaxed.hard:  # else X may well exceed them
+            p, q = self.dual.within_walls(p, q, reg)
+        return relaxed.clip(p, q, self._held)
+
+    def _direction(self, extra: Array | float = 0.0) -> Direction:
+        """The step of the model at the last point, towards the gradient and ``extra``."""
+        dual = self.dual
+        g, H = dual.gradient, dual.hessian(self.share)
+        s = self._solve(H, g + extra)
+        for _ in range(self.options.rounds):
+            stiffer = dual.stiffened(H, s)
+            if stiffer is None:
+                break
+            H = stiffer
+            s = self._solve(H, g + extra)
+        # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
+        s *= min(1.0, self.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
+        return Direction(s, float(g @ s))
 
     def _lent(self, diagonal: Array) -> Array:
         """Curvature that points whose part of the plan is not alive yet borrow from the plan r."""
@@ -273,44 +311,76 @@ class _Ascent:
         lent[diagonal + lent == 0.0] = 1.0  # points without mass stay where they are
         return lent
 
-    def _rebalanced(self, point: Iterate) -> Iterate:
-        """Sinkhorn's iteration with K fixed at its best: φ = max_K never falls."""
-        dual = self.dual
-        p, q = dual.balance(dual.cost(), dual.reg, self.options.few_sweeps)
-        phi = dual.evaluate(p, q, dual.reg)
-        if phi > point.phi:
-            return Iterate(p, q, phi, point.damping)
-        dual.evaluate(point.p, point.q, dual.reg)
-        return point
-
     def _noise(self, point: Iterate) -> float:
         """Differences of φ below this are rounding."""
         dual = self.dual
         size = np.abs(dual.a * point.p).sum() + np.abs(dual.b * point.q).sum()
         return 1e-14 * float(size + dual.reg * dual.mass)
 
-    def _line_search(
-        self, point: Iterate, s: Array, g: Array, error: float, held: Array | None
-    ) -> tuple[float, Iterate | None]:
-        """The largest step among 1, 1/2, ... with enough ascent; the last step tried if none.
+    def _search(self, point: Iterate, direction: Direction) -> Iterate | None:
+        """A point along the step with enough ascent; None when φ cannot be raised.
 
-        Potentials end where the dual terms of their side do.
+        Where an edge that carries nothing yet would explode, its row and column are held back
+        alone, and the others step on.
         """
-        dual, n, noise = self.dual, point.p.size, self._noise(point)
-        clip, slope = self.problem.marginals.clip, float(g @ s)
-        t = 1.0
+        dual, noise = self.dual, self._noise(point)
+        s, slope = direction
+        error, t = dual.error, 1.0
         while slope > 0.0:
             check_time()
-            p, q = clip(point.p + t * s[:n], point.q + t * s[n:], held)
-            rise = g[:n] @ (p - point.p) + g[n:] @ (q - point.q)
-            phi = dual.evaluate(p, q, dual.reg)
+            found = self._at(point, s, t)
             level = slope <= 1e2 * noise  # only the gradient can tell better from worse
-            if phi >= point.phi + 1e-4 * rise or (level and dual.error < 0.9 * error):
-                return t, Iterate(p, q, phi)
+            if found.phi >= point.phi + 1e-4 * t * slope or (level and dual.error < 0.9 * error):
+                agreement = (found.phi - point.phi) / (0.5 * slope)
+                self._adapt(t, agreement)
+                if t < 1.0 and dual.uniform:
+                    return self._rebalanced(found)
+                return self._further(point, s, found) if agreement > 1.5 and not level else found
             if slope <= noise or t < 1e-7:
                 break
-            t *= 0.5 if phi > -np.inf else 0.25
-        return 0.5 * t, None
+            t *= 0.5 if found.phi > -np.inf else 0.25
+        return None
+
+    def _rebalanced(self, point: Iterate) -> Iterate:
+        """Sinkhorn's iteration with K fixed at its best, cheap with equal weights.
+
+        φ = max_K never falls.
+        """
+        dual = self.dual
+        p, q = dual.balance(dual.cost(), dual.reg, self.options.few_sweeps)
+        phi = dual.evaluate(p, q, dual.reg)
+        if phi > point.phi:
+            return Iterate(p, q, phi)
+        dual.evaluate(point.p, point.q, dual.reg)
+        return point
+
+    def _at(self, point: Iterate, s: Array, t: float) -> Iterate:
+        n = point.p.size
+        p, q = point.p + t * s[:n], point.q + t * s[n:]
+        if t > 0.1:
+            p, q = self._kept(p, q, self.dual.reg)
+        else:
+            p, q = self.problem.marginals.clip(p, q, self._held)
+        return Iterate(p, q, self.dual.evaluate(p, q, self.dual.reg))
+
+    def _further(self, point: Iterate, s: Array, found: Iterate) -> Iterate:
+        """Double a step along which φ hardly bends, as long as that raises φ."""
+        t = 1.0
+        while t < 1e3:
+            t *= 2.0
+            farther = self._at(point, s, t)
+            if not farther.phi > found.phi:
+                break
+            found = farther
+        self.dual.evaluate(found.p, found.q, self.dual.reg)
+        return found
+
+    def _adapt(self, t: float, agreement: float) -> None:
+        """Follow how well the model foresaw φ: pools break less, or more, than the share says."""
+        if t == 1.0 and agreement > 1.0:
+            self.share = max(0.25 * self.share, _LEAST_SHARE)
+        elif t < 1.0 or agreement < 0.25:
+            self.share = min(4.0 * self.share, 1.0)
 
 
 def _step(P: Array, value: float, proof: Dual) -> Step:

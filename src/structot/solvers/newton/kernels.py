@@ -48,43 +48,6 @@ def marginals(first, last, edges, pools, Y, n, m):
 
 
 @njit(cache=True, nogil=True)
-def add_pools(turn, turns, matrix, theta, n, parts):
-    """H += Σ_B theta_B c_B c_Bᵀ; of D and E the upper triangle.
-
-    Each of several threads fills the lines of H whose number leaves the rest ``turn``.
-    """
-    indptr, indices, data, _ = matrix
-    flipped, place, group, bounds, corner, D, C, E = parts
-    for t in range(theta.size):
-        for k in range(indptr[t], indptr[t + 1]):
-            i = indices[k]
-            if i % turns != turn:
-                continue
-            x = theta[t] * data[k]
-            if (i >= n) != flipped:
-                i = i - n if i >= n else i
-                for r in range(indptr[t], indptr[t + 1]):
-                    j = indices[r]
-                    if (j >= n) != flipped:
-                        j = j - n if j >= n else j
-                        if j >= i:
-                            E[i, j] += x * data[r]
-            else:
-                i = place[i - n if i >= n else i]
-                g = group[i]
-                first, size = bounds[g], bounds[g + 1] - bounds[g]
-                row = corner[g] + (i - first) * size - first
-                for r in range(indptr[t], indptr[t + 1]):
-                    j = indices[r]
-                    if (j >= n) != flipped:
-                        C[i, j - n if j >= n else j] += x * data[r]
-                    else:
-                        j = place[j - n if j >= n else j]
-                        if j >= i:
-                            D[row + j] += x * data[r]
-
-
-@njit(cache=True, nogil=True)
 def add_active(edges, X, factor, parts):
     """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over the edges with X > 0."""
     _, row, col, w = edges

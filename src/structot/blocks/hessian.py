@@ -1,4 +1,4 @@
-"""The Hessian of the inner problem of the Newton method, assembled and solved by groups.
+"""The Hessian of a Newton method whose pools lie in blocks, assembled and solved by groups.
 
 Notation. The unknowns are the multipliers of rows and columns. A pool lies in one block, so that it
 joins rows of one group and columns of one group only: the part of H of either side is block
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from numba import njit
 from scipy.linalg.blas import dsyrk, dtrsm
 
 from structot.blocks.function import Blocks
@@ -70,10 +71,22 @@ class GroupedHessian:
         self.C.fill(0.0)
         self.E.fill(0.0)
 
+    def saved(self) -> tuple[Array, ...]:
+        """H as it is now: `solve` overwrites it."""
+        return self.D.copy(), self.C.copy(), self.E.copy()
+
+    def restore(self, saved: tuple[Array, ...]) -> None:
+        for own, then in zip((self.D, self.C, self.E), saved, strict=True):
+            np.copyto(own, then)
+
     @property
     def parts(self) -> Parts:
         where = self.flipped, self.place, self.group, self.bounds, self.corner
         return Parts(*where, self.D, self.C, self.E)
+
+    def couple(self, theta: Array) -> None:
+        """C += theta, shape (n, m): the coupling of edges that move alone, without its diagonal."""
+        self.C += (theta.T if self.flipped else theta)[self.order]
 
     def add_diagonal(self, x: Array) -> None:
         out, kept = self._split(x)
@@ -120,3 +133,49 @@ class GroupedHessian:
         rows, cols = x[: self.n], x[self.n :]
         out, kept = (cols, rows) if self.flipped else (rows, cols)
         return out[self.order], kept
+
+
+@njit(cache=True, nogil=True)
+def add_pools(turn, turns, matrix, theta, n, parts):
+    """H += Σ_B theta_B c_B c_Bᵀ.
+
+    Each of several threads fills the lines of H whose number leaves the rest ``turn``.
+    """
+    indptr, indices, data, _ = matrix
+    flipped, place, group, bounds, corner, D, C, E = parts
+    # The entries of one pool, those of the eliminated side first: loops without a decision.
+    where = np.empty(place.size + E.shape[0], np.int64)
+    count = np.empty(place.size + E.shape[0])
+    for t in range(theta.size):
+        size = indptr[t + 1] - indptr[t]
+        out, kept = 0, size
+        for k in range(indptr[t], indptr[t + 1]):
+            i = indices[k]
+            is_column = i >= n
+            i = i - n if is_column else i
+            if is_column != flipped:
+                kept -= 1
+                where[kept], count[kept] = i, data[k]
+            else:
+                where[out], count[out] = place[i], data[k]
+                out += 1
+        for k in range(out, size):
+            i = where[k]
+            if i % turns == turn:
+                x = theta[t] * count[k]
+                line = E[i]
+                for r in range(out, size):
+                    line[where[r]] += x * count[r]
+        if out > 0:
+            g = group[where[0]]
+            first, width = bounds[g], bounds[g + 1] - bounds[g]
+            for k in range(out):
+                i = where[k]
+                if i % turns == turn:
+                    x = theta[t] * count[k]
+                    line = C[i]
+                    for r in range(out, size):
+                        line[where[r]] += x * count[r]
+                    begin = corner[g] + (i - first) * width - first
+                    for r in range(out):
+                        D[begin + where[r]] += x * count[r]
