@@ -33,7 +33,7 @@ def test_sums_by_groups(problem):
 
 def test_the_best_product_inside_every_block(problem):
     """Feasible, a product inside blocks, its cost that of the groups, not above the even plan."""
-    start = coarse_start(problem)
+    start = coarse_start(problem, 0.05)
     P = start.plan
     assert P.sum(1) == pytest.approx(problem.a, abs=1e-12)
     assert P.sum(0) == pytest.approx(problem.b, abs=1e-12)
@@ -52,4 +52,4 @@ def test_the_best_product_inside_every_block(problem):
 def test_nothing_where_pairs_matter_more_than_blocks():
     M = np.random.default_rng(0).random((10, 8))
     nearly_modular = sot.Groups(np.arange(10) % 2, None, c.ThresholdSqrt(100.0), units="cost")
-    assert coarse_start(Problem.of(M, structure=nearly_modular)).plan is None
+    assert coarse_start(Problem.of(M, structure=nearly_modular), 0.05).plan is None

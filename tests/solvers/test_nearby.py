@@ -8,9 +8,15 @@ import structot as sot
 from structot.blocks.pools import Pools
 from structot.problem import Problem
 from structot.solvers.newton import local_search as _nearby
-from structot.solvers.newton import solver as newton
 from structot.solvers.newton.dual import ProximalDual
-from structot.solvers.newton.local_search import Search, _anchors, _moves, _places, nearby_plan
+from structot.solvers.newton.local_search import (
+    Search,
+    _anchors,
+    _moves,
+    _places,
+    may_pay,
+    nearby_plan,
+)
 
 NOTHING = np.empty(0)
 
@@ -28,7 +34,7 @@ def problem_of(n=40, m=30, alpha=200.0, linear=0.0, seed=0):
 def iterate(problem, solved, rho):
     """Pools and multipliers around the plan of a result."""
     inner = ProximalDual(problem)
-    inner.centre(inner.layer.gather(solved.plan), rho)
+    inner.centre(solved.plan, rho)
     inner.evaluate(*solved.potentials)
     return inner
 
@@ -47,18 +53,12 @@ def test_plan_is_feasible_and_multipliers_prove_a_bound(alpha, linear):
     assert P.min() >= 0
     assert -1e-9 <= found.left <= 1 + 1e-9  # HiGHS keeps bounds to 1e-7 of a scaled unknown
     assert problem.objective(P) >= solved.lower_bound * (1 - 1e-12)
-    F = inner.true_layer
-    memory = Pools.empty(F.w.size, F.start.size - 1)
-    proof = inner.projected_potentials(found.u, found.v, memory)
-    bounds = [proof[2]]
-    for rounds in (1, 12):
-        u, v, bound = inner.polished(proof, memory, solved.value, rounds)
-        bounds.append(bound)
-        assert bound == pytest.approx(problem.a @ u + problem.b @ v, rel=1e-12)
-        # u ⊕ v lies below a point of B(F): no set of pairs is paid more than it costs.
-        assert problem.function.minimize(-np.add.outer(u, v)).value >= -1e-9 * solved.value
-    assert max(bounds) <= solved.value * (1 + 1e-12)
-    assert (np.diff(bounds) >= -1e-12 * solved.value).all()  # polishing never lowers a bound
+    u, v, bound = inner.projected(found.u, found.v)
+    assert bound <= problem.a @ u + problem.b @ v
+    assert bound == pytest.approx(problem.a @ u + problem.b @ v, rel=1e-12)
+    # u ⊕ v lies below a point of B(F): no set of pairs is paid more than it costs.
+    assert problem.function.minimize(-np.add.outer(u, v)).value >= -1e-9 * solved.value
+    assert bound <= solved.value * (1 + 1e-12)
 
 
 def test_a_rough_iterate_gives_a_feasible_plan():
@@ -68,7 +68,7 @@ def test_a_rough_iterate_gives_a_feasible_plan():
     rng = np.random.default_rng(0)
     p, q = (u + 0.01 * np.ptp(u) * rng.normal(size=u.size) for u in solved.potentials)
     inner = ProximalDual(problem)
-    inner.centre(inner.layer.gather(solved.plan), 10.0)
+    inner.centre(solved.plan, 10.0)
     inner.evaluate(p, q)
     P = nearby_plan(problem, inner.true_layer, inner.C, inner.pools, (p, q)).plan
     np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
@@ -77,14 +77,16 @@ def test_a_rough_iterate_gives_a_feasible_plan():
     assert problem.objective(P) >= solved.lower_bound * (1 - 1e-12)
 
 
-def test_no_program_where_too_many_edges_carry_mass_alone(monkeypatch):
-    problem, (M, structure) = problem_of(alpha=200.0, linear=0.3)
-    solved = sot.solve(M, structure=structure)
-    inner = iterate(problem, solved, rho=10.0)
-    arguments = problem, inner.true_layer, inner.C, inner.pools, solved.potentials
-    assert nearby_plan(*arguments) is not None
-    monkeypatch.setattr(_nearby, "_MOST", 0.0)
-    assert nearby_plan(*arguments) is None
+def test_no_program_where_blocks_in_use_have_several_large_pools():
+    """Two pools of two edges each, in one block: one more than there are blocks in use."""
+    problem, _ = problem_of(alpha=3e3)
+    (F,) = problem.layers
+    pools = Pools.empty(F.w.size, F.start.size - 1)
+    pools.order[:4], pools.end[:2], pools.X[:4] = np.arange(4), (2, 4), (0.2, 0.2, 0.1, 0.1)
+    pools.n_pools[0] = 2
+    assert not may_pay(F, pools)
+    pools.n_pools[0] = 1
+    assert may_pay(F, pools)
 
 
 def test_prices_of_moves_are_differences_of_F():
@@ -92,7 +94,7 @@ def test_prices_of_moves_are_differences_of_F():
     problem, (M, structure) = problem_of(alpha=200.0, linear=0.3)
     inner = iterate(problem, sot.solve(M, structure=structure), rho=10.0)
     F, pools = inner.true_layer, inner.pools
-    anchors = _anchors(problem, F, inner.C, pools)
+    anchors = _anchors(F, inner.C, pools)
     assert anchors
     moves = _moves(F, inner.C, pools, (np.zeros(40), np.zeros(30)), anchors, _places(F, anchors))
     assert {*moves.sign} == {1.0, -1.0}
@@ -136,15 +138,16 @@ def test_an_empty_iterate_is_no_error():
     np.testing.assert_allclose(P.sum(1), problem.a, rtol=1e-12)
 
 
-def test_searches_become_rare_when_they_find_nothing():
+def test_searches_become_rare_when_they_find_nothing(monkeypatch):
     problem, _ = problem_of()
-    search = Search(problem, problem.layers[0])
-    wait = search._wait
-    assert not search.due(wait - 1)
+    monkeypatch.setattr(_nearby, "nearby_plan", lambda *_: None)
+    monkeypatch.setattr(_nearby, "may_pay", lambda *_: True)
+    search = Search(problem, problem.layers[0], every=10)
+    assert not search.due(9)
     assert search.due(1)
-    search._since = 0
+    assert search(NOTHING, None, None) is None
     assert not search.paid(closed=0.0)
-    assert not search.due(wait)
+    assert not search.due(19)
     assert search.paid(closed=0.5)
     assert search.due(0)
 
@@ -159,10 +162,13 @@ def test_programs_that_fail_do_no_harm_and_become_rare(monkeypatch):
 
     seen = [0]
     monkeypatch.setattr(_nearby, "nearby_plan", fail)
-    monkeypatch.setattr(_nearby, "_EVERY", 1)
-    monkeypatch.setattr(newton, "_NEAR", (0.0, np.inf))
+    monkeypatch.setattr(_nearby, "may_pay", lambda *_: True)
     result = sot.solve(
-        M, structure=structure, tol=1e-6, callback=lambda state: seen.append(state.iteration)
+        M,
+        structure=structure,
+        method=sot.solvers.Newton(search_every=1),
+        tol=1e-6,
+        callback=lambda state: seen.append(state.iteration),
     )
     assert result.converged
     assert steps

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import structot as sot
-from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.problem import Problem
-from structot.solvers.newton import dual as _proximal
 from structot.solvers.newton import kernels
 from structot.solvers.newton.dual import ProximalDual
+from structot.solvers.newton.hessian import GroupedHessian
 from structot.transport import c_transform, round_plan
 
 c = sot.concave
@@ -35,7 +34,7 @@ def dual(request):
     problem = Problem.of(M, structure=structure)
     inner = ProximalDual(problem)
     inner.problem = problem
-    inner.centre(inner.layer.gather(np.outer(problem.a, problem.b)), 3.0)
+    inner.centre(np.outer(problem.a, problem.b), 3.0)
     inner.point = rng.normal(0.9, 0.3, 6), rng.normal(0.9, 0.3, 5)
     inner.value = inner.evaluate(*inner.point)
     assert (inner.X > 0).sum() > 5
@@ -60,50 +59,57 @@ def counts(inner):
     return rows
 
 
+def matrix_of(H):
+    """The symmetric matrix behind the parts of a GroupedHessian."""
+    n, parts = H.n, H.parts
+    size = parts.place.size
+    out = np.zeros((size, size))
+    kept = parts.run >= parts.groups
+    assert (kept[n:] == (not H.flipped)).all()
+    for i, j in itertools.product(range(size), repeat=2):
+        if parts.run[i] == parts.run[j] and parts.place[i] <= parts.place[j]:
+            out[i, j] = out[j, i] = parts.squares[parts.line[i] + parts.place[j]]
+        elif not kept[i] and kept[j]:
+            out[i, j] = out[j, i] = parts.C[parts.place[i], parts.place[j]]
+    return out
+
+
 def hessian(inner, fill):
-    """The symmetric matrix behind the parts of a GroupedHessian that ``fill`` has added to."""
+    """The matrix that ``fill`` adds to a GroupedHessian; what it returns goes on the diagonal."""
     H = GroupedHessian(inner.layer)
     H.clear()
-    fill(H.parts)
-    side, other = inner.n, inner.m
-    if H.flipped:
-        side, other = other, side
-    D = np.zeros((side, side))
-    for k in range(H.bounds.size - 1):
-        group = slice(H.bounds[k], H.bounds[k + 1])
-        D[group, group] = H.D[H.corner[k] : H.corner[k + 1]].reshape(D[group, group].shape)
-    upper = np.block([[D, H.C], [np.zeros((other, side)), H.E]])
-    full = np.triu(upper) + np.triu(upper, 1).T
-    first = H.order + (inner.n if H.flipped else 0)
-    second = np.arange(other) + (0 if H.flipped else inner.n)
-    place = np.concatenate([first, second])
-    out = np.empty_like(full)
-    out[np.ix_(place, place)] = full
-    return out
+    diagonal = fill(H.parts)
+    if diagonal is not None:
+        H.add_diagonal(diagonal)
+    return matrix_of(H)
 
 
 def of_pools(inner, G, theta, turns=2):
     def fill(parts):
         for turn in range(turns):
-            add_pools(turn, turns, G, theta, inner.n, parts)
+            kernels.add_pools(turn, turns, G, theta, parts)
 
     return hessian(inner, fill)
 
 
 def of_active(inner, factor):
-    F = inner.layer
-    return hessian(inner, lambda parts: kernels.add_active(F.edges, inner.X, factor, parts))
+    F, size = inner.layer, (inner.n, inner.m)
+    return hessian(
+        inner, lambda parts: kernels.add_active(F.edges, inner.pools, factor, parts, *size)
+    )
 
 
-def of_singles(inner, factor):
-    F = inner.layer
+def of_singles(inner, factor, used=None):
+    F, size = inner.layer, (inner.n, inner.m)
+    blocks = F.start.size - 1
+    used = np.ones(blocks, bool) if used is None else used
 
     def fill(parts):
-        for b in range(F.start.size - 1):
-            kernels.add_couplings(b, b + 1, F.edges, factor, parts)
+        return sum(
+            kernels.add_alone(b, b + 1, F.edges, used, factor, parts, *size) for b in range(blocks)
+        )
 
-    sums = kernels.sums_of_inverses(F.edges, inner.n, inner.m)
-    return hessian(inner, fill) + factor * np.diag(sums)
+    return hessian(inner, fill)
 
 
 def test_phi_is_the_minimum_it_claims(dual):
@@ -161,15 +167,30 @@ def test_singles_dominate_pools(dual):
     assert np.diag(full) == pytest.approx(dual.full_diagonal / dual.rho)
 
 
-def test_direction_solves_the_mixed_model(dual, monkeypatch):
-    G = dual.pool_matrix()
-    H = of_pools(dual, G, 0.9 * dual._theta(G)) + of_singles(dual, 0.1 / dual.rho)
-    H += 1e-10 * np.diag(dual.full_diagonal) / dual.rho
+def test_direction_solves_the_mixed_model(dual):
+    G, used = dual.pool_matrix(), dual.pools.n_pools > 0
+    H = of_pools(dual, G, 0.9 * dual._theta(G)) + of_singles(dual, 0.1 / dual.rho, used)
+    H += (1e-10 + 0.1 * 1e-2) * np.diag(dual.full_diagonal) / dual.rho
     d = dual.direction(G, dual.value.gradient, 0.1, active=False)
     assert H @ d == pytest.approx(dual.value.gradient, abs=1e-9)
-    monkeypatch.setattr(_proximal, "_DENSE", 0)
-    rough = dual.direction(G, dual.value.gradient, 0.1, active=False)
-    assert rough @ dual.value.gradient > 0  # a direction of ascent, of another damped model
+
+
+@pytest.mark.parametrize("groups", [(3, 4), (40, 1), (1, 40), (40, 40), (7, 12)])
+def test_solving_by_groups_and_chunks(groups):
+    """Several chunks, some groups and chunks apart, points in any order: one linear system."""
+    rng = np.random.default_rng(0)
+    n, m = 160, 150
+    labels = [rng.integers(0, k, size) for k, size in zip(groups, (n, m), strict=True)]
+    structure = sot.Groups(*labels, c.Sqrt(), units="cost")
+    (F,) = Problem.of(rng.random((n, m)), structure=structure).layers
+    H = GroupedHessian(F)
+    used = rng.random(F.start.size - 1) < 0.2
+    H.clear(used, F.edges)
+    diagonal = kernels.add_alone(0, used.size, F.edges, used, 1.0, H.parts, n, m)
+    H.add_diagonal(1.5 * diagonal + 1.0)
+    matrix, x = matrix_of(H), rng.normal(size=n + m)
+    assert np.count_nonzero(matrix) < 0.6 * matrix.size
+    assert H.solve(x) == pytest.approx(np.linalg.solve(matrix, x), rel=1e-9, abs=1e-12)
 
 
 def test_keep_least_keeps_the_smallest_values_of_every_point():
@@ -186,8 +207,9 @@ def test_keep_least_keeps_the_smallest_values_of_every_point():
 
 
 def test_repair_meets_the_marginals_where_nothing_is_cut(dual):
-    x = dual.repaired(dual.value.gradient, 0.5)
+    dual._repair = 0.5
     F = dual.layer
+    x = F.gather(dual.repaired(dual.value.gradient))
     assert (x >= 0).all()
     assert (x[dual.X == 0] == 0).all()
     missing = np.abs(dual.value.gradient).sum()
@@ -202,10 +224,38 @@ def test_bound_potentials_are_a_c_transform(dual):
     F = dual.layer
     p, q = dual.point
     K = np.add.outer(p, q) + dual.rho * F.scatter(F.w * (dual.Y - dual.X))
-    u, v = kernels.bound_potentials(F.edges, dual.Y, dual.X, p, q, dual.rho)
+    u, v = kernels.bound_potentials(F.edges, dual._busy, dual.Y, dual.X, p, q, dual.rho)
     expected = c_transform(K, p)
     assert u == pytest.approx(expected[0], abs=1e-12)
     assert v == pytest.approx(expected[1], abs=1e-12)
+
+
+def test_idle_blocks_are_those_where_nothing_is_worth_its_least_price(dual):
+    """With low multipliers and nothing at the centre most blocks are not looked at: X = 0 there."""
+    F, (p, q) = dual.layer, dual.point
+    dual.centre(np.zeros(F.shape), 3.0)
+    for shift in (0.0, 0.5, 0.8, 3.0):
+        dual.evaluate(p - shift, q)
+        z = (p - shift)[F.row] + q[F.col] - (dual.C if dual.C.size else 0.0)
+        expected = F.prox_edges(z / (dual.rho * F.w), dual.rho, 0.0)
+        assert dual.X == pytest.approx(expected.X, abs=1e-14)
+        assert (dual.pools.n_pools == expected.n_pools).all()
+    assert not dual._busy.any()
+
+
+def test_rests_fill_edges_in_use_first(dual):
+    P, a, b = dual.layer.scatter(dual.X), dual.a, dual.b
+    P *= np.minimum(1.0, a / np.maximum(P.sum(1), 1e-300))[:, None]
+    P *= np.minimum(1.0, b / np.maximum(P.sum(0), 1e-300))
+    before = P.copy()
+    r, s = np.maximum(a - P.sum(1), 0.0), np.maximum(b - P.sum(0), 0.0)
+    dual.fill_rests(P, r, s, everywhere=False)
+    assert (P >= before).all()
+    assert (P[before == 0] == 0).all()
+    assert (np.outer(r > 1e-15, s > 1e-15) & (before > 0)).sum() == 0  # nothing more fits there
+    dual.fill_rests(P, r, s, everywhere=True)
+    assert P.sum(1) == pytest.approx(a, abs=1e-14)
+    assert P.sum(0) == pytest.approx(b, abs=1e-14)
 
 
 @pytest.mark.parametrize("reg", [0.0, 0.2])

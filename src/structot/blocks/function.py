@@ -160,6 +160,13 @@ class Blocks(Submodular):
         return np.add.reduceat(self.w, self.start[:-1]) if self.w.size else np.zeros(0)
 
     @cached_property
+    def last_slopes(self) -> Array:
+        """(B,) the slope of g where a block is complete, the least that a pair adds per weight."""
+        out = np.empty(self.start.size - 1)
+        self._each("last_slopes", self.totals, self._packed, out)
+        return out
+
+    @cached_property
     def interpreted(self) -> bool:  # type: ignore[override]
         return self.table.has_custom
 
@@ -185,7 +192,7 @@ class Blocks(Submodular):
 
     def _each(self, kernel: str, *args: object) -> list:
         """Call a kernel on all blocks; functions written in Python need the one in NumPy."""
-        home = reference if self.interpreted else kernels if kernel == "prox_blocks" else polytope
+        home = reference if self.interpreted else kernels if "prox" in kernel else polytope
         function = getattr(home, kernel)
         return over_blocks(self.start, lambda i, j: function(i, j, self.edges, *args))
 
@@ -260,11 +267,23 @@ class Blocks(Submodular):
         return X
 
     def prox_edges(
-        self, v: Array, rho: float, floor: float = -np.inf, last: Pools | None = None
+        self,
+        v: Array,
+        rho: float,
+        floor: float = -np.inf,
+        last: Pools | None = None,
+        busy: Array | None = None,
     ) -> Pools:
-        """The prox in block order, cut at ``floor``; reuses the order and memory of ``last``."""
+        """The prox in block order, cut at ``floor``; reuses the order and memory of ``last``.
+
+        Blocks that are not ``busy`` are known to end at the floor, and not looked at.
+        """
         last = self._new_pools() if last is None else last
-        self._each("prox_blocks", v, rho, floor, self.totals, self._packed, last)
+        what = v, rho, floor, self.totals, self._packed, last
+        if busy is None:
+            self._each("prox_blocks", *what)
+        else:
+            self._each("prox_busy", *what, busy)
         return last
 
     def project(self, Z: Array, metric: str = "euclidean") -> Array:

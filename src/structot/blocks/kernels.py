@@ -19,7 +19,8 @@ _BINS = 256  # of _fill_bins; 49 of the 52 bits of a mantissa leave eight bins p
 _BIN_SHIFT = 49
 _PER_BIN = 8  # elements of a block per bin of equal width
 _WORTH_PLACING = 0.25  # share of elements in settled bins that makes up for placing all by bins
-_FEW = 32  # elements of a block that are sorted faster than bins are filled
+_FEW = 32  # elements of a block that are sorted faster than arrays are passed on
+_BINS_PAY = 512  # elements of a block from which on bins save more than it takes to fill them
 _ROUNDING = 1e-12  # bound for the error of a sum, relative to the sum of its absolute terms
 
 # For steps that take many arrays: with blocks of a few elements, to pass these on is the main work.
@@ -65,6 +66,23 @@ def prox_blocks(first, last, edges, V, rho, floor, totals, table, pools):
             own = V[s : s + size], w[s : s + size], totals[b], order[s : s + size], n_active[b]
             n_active[b], top = _pool_many(b, own, rho, floor, table, room, bins, stack)
         n_pools[b] = _write(s, size, floor, top, stack, pools)
+
+
+@njit(cache=True, nogil=True)
+def prox_busy(first, last, edges, V, rho, floor, totals, table, pools, busy):
+    """The same where all of a block that is not busy is known to end at the floor."""
+    b = first
+    while b < last:
+        stop = b + 1
+        if busy[b]:
+            while stop < last and busy[stop]:
+                stop += 1
+            prox_blocks(b, stop, edges, V, rho, floor, totals, table, pools)
+        else:
+            pools.X[edges.start[b] : edges.start[stop]] = floor
+            pools.n_active[b] = 0
+            pools.n_pools[b] = 0
+        b = stop
 
 
 @_inlined
@@ -173,10 +191,12 @@ def _arrange(b, own, rho, floor, table, room, bins, stack):
     point, weights, total, sequence, known = own
     size = point.size
     height, seen, spare = room[0][:size], room[1][:size], room[2]
+    lowest = 0.0
     if floor > -np.inf:
+        lowest = block_secant(kind, offset, params, outer, inner, b, total, 0.0) / rho
+    if floor > -np.inf and size >= _BINS_PAY:
         for k in range(size):
             height[k] = point[k] - floor
-        lowest = block_secant(kind, offset, params, outer, inner, b, total, 0.0) / rho
         upper, density = _fill_bins(height, point, weights, lowest, bins)
         used, idle = _settle_bins(b, upper, rho, floor, table, bins, stack)
         length = candidates(height, upper[used], sequence, known, seen) if used else 0
@@ -184,7 +204,7 @@ def _arrange(b, own, rho, floor, table, room, bins, stack):
             _place(height, upper, density, sequence[:length], spare, bins.size)
             return length, used
     else:
-        length = candidates(point, floor, sequence, known, seen)
+        length = candidates(point, floor + lowest, sequence, known, seen)
     bins.size[0] = length
     bins.settled[0] = False
     return length, 1

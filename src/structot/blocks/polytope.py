@@ -20,6 +20,14 @@ def add_exactly(high, low, x):
 
 
 @njit(cache=True, nogil=True)
+def last_slopes(first, last, edges, totals, table, out):
+    """Slopes of g where a block is complete: no marginal cost per weight is less."""
+    kind, offset, params, outer, inner = table
+    for b in range(first, last):
+        out[b] = block_secant(kind, offset, params, outer, inner, b, totals[b], 0.0)
+
+
+@njit(cache=True, nogil=True)
 def single_blocks(first, last, edges, table, K):
     """K = F({e}): what every edge costs alone."""
     start, w = edges.start, edges.w

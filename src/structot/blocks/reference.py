@@ -48,6 +48,22 @@ def prox_blocks(first, last, edges, V, rho, floor, totals, table, pools):
         n_pools[b] = ends.size
 
 
+def prox_busy(first, last, edges, V, rho, floor, totals, table, pools, busy):
+    """The same where all of a block that is not busy is known to end at the floor."""
+    for b in range(first, last):
+        if busy[b]:
+            prox_blocks(b, b + 1, edges, V, rho, floor, totals, table, pools)
+        else:
+            pools.X[edges.start[b] : edges.start[b + 1]] = floor
+            pools.n_active[b] = pools.n_pools[b] = 0
+
+
+def last_slopes(first, last, edges, totals, table, out):
+    """Slopes of g where a block is complete."""
+    for b in range(first, last):
+        out[b] = table.slope(b, totals[b])
+
+
 def single_blocks(first, last, edges, table, K):
     """What every edge costs alone."""
     start, w = edges.start, edges.w

@@ -17,15 +17,11 @@ from structot.transport import emd
 Array = np.ndarray
 
 
-# Blocks move as a whole where an even spread costs less than this part of its pairs alone.
-_DISCOUNT = 0.05
-
-
-def coarse_start(problem: Problem) -> Start:
+def coarse_start(problem: Problem, discount: float) -> Start:
     """The best plan that is a product inside every block, and the potentials of the groups.
 
-    Nothing (an empty start) where F is nearly modular, where pairs are forbidden, or where
-    blocks are not made of groups.
+    Nothing (an empty start) where an even spread costs ``discount`` times what its pairs cost
+    alone, or more, where pairs are forbidden, or where blocks are not made of groups.
     """
     layer = problem.blocks
     assert layer is not None
@@ -37,7 +33,7 @@ def coarse_start(problem: Problem) -> Start:
     B *= A.sum() / B.sum()  # where marginals are relaxed the totals may differ
     x = layer.gather(problem.independent)
     price = layer.greedy_edges(x)
-    if problem.function.allowed is not None or price @ x > _DISCOUNT * (layer.single_edges() @ x):
+    if problem.function.allowed is not None or price @ x > discount * (layer.single_edges() @ x):
         return Start()
     if problem.linear is not None:
         price += layer.gather(problem.linear)

@@ -16,19 +16,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse
-import scipy.sparse.linalg
 
 from structot._deadline import check_time
 from structot._parallel import in_turns, over_blocks
 from structot.blocks.function import Blocks
-from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.blocks.pools import PoolMatrix, Pools, pool_matrix
 from structot.certificate import potential_size, transport_bound
 from structot.problem import Problem
 from structot.solvers._held import held_direction
 from structot.solvers.newton import kernels
+from structot.solvers.newton.hessian import GroupedHessian
+from structot.submodular.base import inner as inner_product
 
 Array = np.ndarray
 
@@ -36,8 +34,6 @@ Array = np.ndarray
 Proof = tuple[Array, Array, float]
 
 _EMPTY = np.empty(0)
-# Up to this many unknowns a dense Cholesky factor is faster than conjugate gradients, and exact.
-_DENSE = 2600
 # Smallest weight of the iteration, relative to the mean.
 _LEAST_WEIGHT = 1e-9
 # Polishing of a bound stops when a round closes less than this part of the gap.
@@ -46,8 +42,10 @@ _POLISHING_PAYS = 0.08
 
 @dataclass(frozen=True)
 class Value:
-    """φ and its gradient at some (p, q), and how far X is from Y (L1)."""
+    """φ and its gradient at (p, q), and how far X is from Y (L1)."""
 
+    p: Array
+    q: Array
     phi: float
     gradient: Array
     moved: float
@@ -56,25 +54,29 @@ class Value:
 class ProximalDual:
     """φ around a plan, for one layer of blocks plus a linear part. Holds the last X and pools."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, background: float = 1e-2, repair: float = 0.03) -> None:
         layer = problem.blocks
         assert layer is not None
         # Tiny costs spoil the conditioning of H. The iteration may see them raised a little, since
         # plan and bound are certified with the true ones.
         self.true_layer = layer
         self.layer = layer = layer.floored(_LEAST_WEIGHT * float(layer.w.mean()))
-        self.problem = problem
+        self.problem, self._background, self._repair = problem, background, repair
         self.a, self.b = problem.a, problem.b
         self.n, self.m = problem.shape
         self.C = _EMPTY if problem.linear is None else layer.gather(problem.linear)
-        self.V, self.Y = np.empty(layer.w.size), np.empty(layer.w.size)
-        self.pools = Pools.empty(layer.w.size, layer.start.size - 1)
+        edges, blocks = layer.w.size, layer.start.size - 1
+        self._scratch, self.Y = np.empty(edges), np.empty(edges)
+        self.pools = Pools.empty(edges, blocks)
+        self._projection = Pools.empty(edges, blocks)
+        # Blocks in which Y is not 0, and blocks in which X or Y is not.
+        self._carries, self._busy = np.ones(blocks, bool), np.ones(blocks, bool)
         self.rho = 1.0
         # Diagonal of ρ times the Hessian in which every edge is active and alone.
         self.full_diagonal = kernels.sums_of_inverses(layer.edges, self.n, self.m)
-        mean = self.full_diagonal.sum() / (2 * layer.w.size)
+        mean = self.full_diagonal.sum() / (2 * edges)
         self.full_diagonal[self.full_diagonal == 0] = mean  # points without edges
-        self._hessian: GroupedHessian | None = None
+        self._hessian = GroupedHessian(layer)
         # Of the sides at the last point: their curvature, and the multipliers they hold.
         self._own, self._point = np.zeros(self.n + self.m), (np.zeros(self.n), np.zeros(self.m))
         self.held: Array | None = None
@@ -83,23 +85,22 @@ class ProximalDual:
     def X(self) -> Array:
         return self.pools.X
 
-    def centre(self, Y: Array, rho: float) -> None:
-        """Put the proximal term around Y, which is kept, with weight rho."""
-        self.Y, self.rho = Y, rho
-        self._square = float(np.einsum("e,e,e->", self.layer.w, Y, Y))
-
-    def recentre(self, rho: float, plan: Array | None = None) -> None:
-        """Put the proximal term around a plan or the last X, in the memory of the last centre."""
+    def centre(self, plan: Array | None, rho: float) -> None:
+        """Put the proximal term, with weight rho, around a plan (None: around the last X)."""
         if plan is None:
             np.copyto(self.Y, self.X)
+            np.greater(self.pools.n_pools, 0, out=self._carries)
         else:
             self.layer.gather(plan, out=self.Y)
-        self.centre(self.Y, rho)
+            self._carries[:] = np.add.reduceat(self.Y, self.layer.start[:-1]) > 0
+        self.rho = rho
+        self._square = float(np.einsum("e,e,e->", self.layer.w, self.Y, self.Y))
+        self._mass = float(self.Y.sum())
 
     def evaluate(self, p: Array, q: Array) -> Value:
         """φ, ∇φ; leaves X and its pools behind."""
         F, pools = self.layer, self.pools
-        self._prox(F, self.Y, p, q, self.rho, pools)
+        self._busy = self._prox(F, self.Y, p, q, self.rho, pools)
         parts = over_blocks(
             F.start,
             lambda i, j: kernels.marginals(i, j, F.edges, pools, self.Y, self.n, self.m),
@@ -110,24 +111,23 @@ class ProximalDual:
         gradient = marginals.wanted(p, q, rows, cols) - np.concatenate([rows, cols])
         self._own, self._point = marginals.curvature(p, q), (p, q)
         self.held = None if marginals.smooth else marginals.held(p, q, rows, cols)
-        return Value(float(phi), gradient, float(moved))
+        return Value(p, q, float(phi), gradient, self._mass + float(moved))
 
-    def _prox(
-        self,
-        F: Blocks,
-        Y: Array,
-        p: Array,
-        q: Array,
-        rho: float,
-        pools: Pools,
-        floor: float = 0.0,
-    ) -> None:
+    def _prox(self, F: Blocks, Y: Array, p: Array, q: Array, rho: float, pools: Pools) -> Array:
+        """X = prox(Y + (p ⊕ q - C) / (rho w)) cut at 0, into ``pools``; Y may be empty (zero).
+
+        Returns the blocks (B,) outside which X = Y = 0.
+        """
         check_time()
+        V, busy = self._scratch, np.empty(F.start.size - 1, bool)
+        carries = self._carries if Y.size else np.zeros_like(busy)
+        where = p, q, rho, F.last_slopes, V, busy
         over_blocks(
             F.start,
-            lambda i, j: kernels.shift_point(i, j, F.edges, Y, self.C, p, q, rho, self.V),
+            lambda i, j: kernels.shift_point(i, j, F.edges, Y, carries, self.C, *where),
         )
-        F.prox_edges(self.V, rho, floor, pools)
+        F.prox_edges(V, rho, 0.0, pools, busy)
+        return busy
 
     def pool_matrix(self) -> PoolMatrix:
         """The pools of the last X."""
@@ -140,12 +140,15 @@ class ProximalDual:
     def direction(self, G: PoolMatrix, gradient: Array, share: float, active: bool) -> Array:
         """Solve ((1 - share) H + share · H_alone) d = ∇φ.
 
-        H_alone is the Hessian in which every edge (or every active one) moves alone: what the
-        curvature becomes where pools break. A share of it damps H with the right geometry.
+        H_alone is the Hessian in which every edge of a block in use (or every active one) moves
+        alone: what the curvature becomes where pools break. A share of it damps H with the right
+        geometry. Of the edges of other blocks only a part of the diagonal enters.
         """
-        # The null direction (1, -1), and points without active edges, need a trace of diagonal.
         check_time()
+        # The null direction (1, -1), and points without active edges, need a trace of diagonal.
         ridge = 1e-10 * self.full_diagonal / self.rho + self._own
+        if not active:
+            ridge += self._background * share / self.rho * self.full_diagonal
         if self.held is None:
             return self._direction(G, gradient, share, active, ridge)
         return held_direction(
@@ -156,12 +159,12 @@ class ProximalDual:
         )
 
     def _times(self, G: PoolMatrix, x: Array, share: float, active: bool) -> Array:
-        """((1 - share) H + share · H_alone) x."""
+        """((1 - share) H + share · H_alone) x, but for the diagonal beside it."""
         matrix, F = G.sparse(self.n + self.m), self.layer
         out = matrix.T @ ((1.0 - share) * self._theta(G) * (matrix @ x))
         change = (x[F.row] + x[self.n + F.col]) * (share / self.rho) / F.w
-        if active:
-            change[self.X <= 0.0] = 0.0
+        used = np.repeat(self.pools.n_pools > 0, np.diff(F.start))
+        change[self.X <= 0.0 if active else ~used] = 0.0
         out[: self.n] += np.bincount(F.row, change, self.n)
         out[self.n :] += np.bincount(F.col, change, self.m)
         return out
@@ -169,96 +172,98 @@ class ProximalDual:
     def _direction(
         self, G: PoolMatrix, gradient: Array, share: float, active: bool, ridge: Array
     ) -> Array:
-        if ridge.size > _DENSE:
-            return self._conjugate_gradients(G, gradient, share, ridge)
-        F = self.layer
-        if self._hessian is None:
-            self._hessian = GroupedHessian(F)
-        H = self._hessian
-        H.clear()
+        F, H, used = self.layer, self._hessian, self.pools.n_pools > 0
+        H.clear(used, F.edges)
         theta, alone = (1.0 - share) * self._theta(G), share / self.rho
         in_turns(
             F.w.size,
-            lambda turn, turns: add_pools(turn, turns, G, theta, self.n, H.parts),
+            lambda turn, turns: kernels.add_pools(turn, turns, G, theta, H.parts),
         )
+        size = self.n, self.m
         if active:
-            kernels.add_active(F.edges, self.X, alone, H.parts)
-            H.add_diagonal(ridge)
+            diagonal = kernels.add_active(F.edges, self.pools, alone, H.parts, *size)
         else:
-            over_blocks(
-                F.start,
-                lambda i, j: kernels.add_couplings(i, j, F.edges, alone, H.parts),
+            diagonal = sum(
+                over_blocks(
+                    F.start,
+                    lambda i, j: kernels.add_alone(i, j, F.edges, used, alone, H.parts, *size),
+                )
             )
-            H.add_diagonal(ridge + alone * self.full_diagonal)
+        H.add_diagonal(ridge + diagonal)
         try:
             return H.solve(gradient)
-        except scipy.linalg.LinAlgError:
+        except np.linalg.LinAlgError:
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
             return gradient * self.rho / self.full_diagonal
 
-    def _conjugate_gradients(
-        self, G: PoolMatrix, gradient: Array, share: float, ridge: Array
-    ) -> Array:
-        unknowns = self.n + self.m
-        matrix = G.sparse(unknowns)
-        theta = (1.0 - share) * self._theta(G)
-        alone = share * self.full_diagonal / self.rho + ridge
-        diagonal = alone + (matrix.power(2).T @ theta)
-
-        def multiply(x: Array) -> Array:
-            check_time()
-            return matrix.T @ (theta * (matrix @ x)) + alone * x
-
-        shape = (unknowns, unknowns)
-        H = scipy.sparse.linalg.LinearOperator(shape, multiply, dtype=float)
-        inverse = scipy.sparse.linalg.LinearOperator(shape, lambda x: x / diagonal, dtype=float)
-        answer, _ = scipy.sparse.linalg.cg(H, gradient, rtol=1e-4, maxiter=400, M=inverse)
-        return answer
-
-    def repaired(self, gradient: Array, share: float) -> Array:
-        """X moved towards the marginals the cheapest way its pools allow, in edge order.
+    def repaired(self, gradient: Array) -> Array:
+        """X moved towards the marginals the cheapest way its pools allow, as a plan (n, m).
 
         X alone misses the marginals by ∇φ. Pools answer a step of the multipliers as a whole, at
         no extra cost in f; a small share of edges moving alone makes the model full rank.
         """
-        G = self.pool_matrix()
+        G, share = self.pool_matrix(), self._repair
         d = self.direction(G, gradient, share, active=True)
         level = self._theta(G) * (G.sparse(self.n + self.m) @ d)
-        out = self.V  # free until the next evaluation
+        out = self._scratch
         kernels.repair(self.layer.edges, self.pools, d, self.n, share, self.rho, level, out)
-        return out
+        return self.layer.scatter(out)
 
-    def proved_potentials(self, p: Array, q: Array, pools: Pools) -> Proof:
-        """From the prox at (p, q), the last one evaluated, or from its projection: the better."""
-        proof = self.projected_potentials(p, q, pools)
-        if self.true_layer is not self.layer:
-            return proof
-        return max(proof, self._proved(self.Y, self.X, p, q, self.rho), key=lambda x: x[2])
+    def fill_rests(self, P: Array, r: Array, c: Array, everywhere: bool) -> None:
+        """Add to P what its rows and columns lack, on active edges first; see the kernel."""
+        kernels.fill_rests(self.layer.edges, self.pools, P, r, c, everywhere)
 
-    def projected_potentials(self, p: Array, q: Array, pools: Pools) -> Proof:
+    def proofs(self, value: Value) -> list[Proof]:
+        """What the prox at ``value``, the last one evaluated, and p ⊕ q prove.
+
+        Of the prox K = p ⊕ q + ρ w (Y - X) is in P(F); p ⊕ q itself is projected onto P(F).
+        """
+        p, q, F = value.p, value.q, self.true_layer
+        proofs = [self.projected(p, q)]
+        if F is self.layer:
+            u, v = kernels.bound_potentials(F.edges, self._busy, self.Y, self.X, p, q, self.rho)
+            size = potential_size(self.problem, p, q) + self.rho * self._square
+            proofs.append(self._proved(u, v, size))
+        return proofs
+
+    def projected(self, p: Array, q: Array) -> Proof:
         """From any p ⊕ q, projected onto P(F)."""
-        self._prox(self.true_layer, _EMPTY, p, q, 1.0, pools)
-        return self._proved(_EMPTY, pools.X, p, q, 1.0)
+        F, pools = self.true_layer, self._projection
+        busy = self._prox(F, _EMPTY, p, q, 1.0, pools)
+        u, v = kernels.bound_potentials(F.edges, busy, _EMPTY, pools.X, p, q, 1.0)
+        return self._proved(u, v, potential_size(self.problem, p, q))
 
-    def polished(self, proof: Proof, pools: Pools, ceiling: float, rounds: int) -> Proof:
+    def polished(self, proof: Proof, ceiling: float, rounds: int) -> Proof:
         """The projection onto B(F) raises u ⊕ v to a K, and the c-transform raises u and v to K.
 
         The bound never falls. Rounds go on while they close a good part of what is missing to
-        ``ceiling``, the best value known.
+        ``ceiling``, the best value known. Each sorts all edges.
         """
-        u, v, bound = proof
+        F, pools = self.true_layer, self._projection
+        everywhere = np.ones(F.start.size - 1, bool)
         for _ in range(rounds):
             check_time()
-            self._prox(self.true_layer, _EMPTY, u, v, 1.0, pools, floor=-np.inf)
-            u, v, raised = self._proved(_EMPTY, pools.X, u, v, 1.0)
-            gained, bound = raised - bound, raised
-            if gained < _POLISHING_PAYS * (ceiling - bound):
+            u, v, bound = proof
+            kernels.shift_point(
+                *(0, everywhere.size, F.edges, np.zeros_like(F.w), everywhere, self.C, u, v, 1.0),
+                *(F.last_slopes, self._scratch, everywhere),
+            )
+            F.prox_edges(self._scratch, 1.0, -np.inf, pools)
+            u, v = kernels.bound_potentials(F.edges, everywhere, _EMPTY, pools.X, u, v, 1.0)
+            raised = self._proved(u, v, potential_size(self.problem, proof[0], proof[1]))
+            proof = max(proof, raised, key=lambda x: x[2])
+            if raised[2] - bound < _POLISHING_PAYS * (ceiling - raised[2]):
                 break
-        return u, v, bound
+        return proof
 
-    def _proved(self, Y: Array, X: Array, p: Array, q: Array, rho: float) -> Proof:
-        F = self.true_layer
-        u, v = kernels.bound_potentials(F.edges, Y, X, p, q, rho)
+    def _proved(self, u: Array, v: Array, made_of: float) -> Proof:
         u, v = self.problem.marginals.proved(u, v)
-        made_of = potential_size(self.problem, p, q) + (rho * self._square if Y.size else 0.0)
         return u, v, transport_bound(self.problem, u, v, made_of)
+
+    def value_of(self, P: Array) -> float:
+        """The objective at P as in `Problem.objective`; the order of the last call is a help."""
+        F = self.true_layer
+        value = F.extension_edges(F.gather(P, out=self._scratch), self._projection)
+        value += self.problem.marginals.penalty(P)[0]
+        linear = self.problem.linear
+        return value if linear is None else value + inner_product(P, linear)

@@ -9,30 +9,43 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def shift_point(first, last, edges, Y, C, p, q, rho, V):
-    """V = Y + (p ⊕ q - C) / (rho w) on the edges of some blocks; Y may be empty (zero)."""
+def shift_point(first, last, edges, Y, carries, C, p, q, rho, slopes, V, busy):
+    """V = Y + (p ⊕ q - C) / (rho w) on the edges of some blocks.
+
+    Y is 0 in blocks that do not carry anything, and may be empty if none does. Of these a block
+    stays idle, and its V unwritten, if no V exceeds its least slope / rho: then X = 0 there.
+    """
     start, row, col, w = edges
-    linear, centred = C.size > 0, Y.size > 0
-    for e in range(start[first], start[last]):
-        z = p[row[e]] + q[col[e]]
-        if linear:
-            z -= C[e]
-        V[e] = z / (rho * w[e])
-        if centred:
-            V[e] += Y[e]
+    linear = C.size > 0
+    for b in range(first, last):
+        busy[b] = carries[b]
+        e = start[b]
+        while not busy[b] and e < start[b + 1]:
+            z = p[row[e]] + q[col[e]]
+            if linear:
+                z -= C[e]
+            busy[b] = z > slopes[b] * w[e]
+            e += 1
+        if busy[b]:
+            for e in range(start[b], start[b + 1]):
+                z = p[row[e]] + q[col[e]]
+                if linear:
+                    z -= C[e]
+                V[e] = z / (rho * w[e])
+            if carries[b]:
+                for e in range(start[b], start[b + 1]):
+                    V[e] += Y[e]
 
 
 @njit(cache=True, nogil=True)
 def marginals(first, last, edges, pools, Y, n, m):
-    """Row sums, column sums, Σ w X² and Σ |X - Y| over the edges of some blocks."""
+    """Row sums, column sums, Σ w X² and Σ |X - Y| - Y over the edges of some blocks with X > 0."""
     start, row, col, w = edges
     X, order = pools.X, pools.order
     rows = np.zeros(n)
     cols = np.zeros(m)
     square = 0.0
     moved = 0.0
-    for e in range(start[first], start[last]):
-        moved += Y[e]
     for b in range(first, last):
         if pools.n_pools[b] == 0:
             continue
@@ -48,33 +61,89 @@ def marginals(first, last, edges, pools, Y, n, m):
 
 
 @njit(cache=True, nogil=True)
-def add_active(edges, X, factor, parts):
-    """H += factor Σ_e (e_i + e_j)(e_i + e_j)ᵀ / w_e over the edges with X > 0."""
-    _, row, col, w = edges
-    flipped, place, group, bounds, corner, D, C, E = parts
-    for e in range(row.size):
-        if X[e] > 0.0:
-            i, j, x = row[e], col[e], factor / w[e]
-            if flipped:
-                i, j = j, i
-            i = place[i]
-            k = group[i]
-            first, size = bounds[k], bounds[k + 1] - bounds[k]
-            D[corner[k] + (i - first) * (size + 1)] += x
-            C[i, j] += x
-            E[j, j] += x
+def mark_coupled(edges, used, n, parts, coupled):
+    """Mark the pairs (group of an eliminated point, chunk of a kept one) that have used blocks."""
+    start, row, col, _ = edges
+    for b in range(used.size):
+        if used[b]:
+            for e in range(start[b], start[b + 1]):
+                i, j = parts.run[row[e]], parts.run[n + col[e]]
+                coupled[min(i, j), max(i, j) - parts.groups] = True
 
 
 @njit(cache=True, nogil=True)
-def add_couplings(first, last, edges, factor, parts):
-    """The same over all edges of some blocks, without the diagonal, which does not change."""
+def add_pools(turn, turns, matrix, theta, parts):
+    """H += Σ_B theta_B c_B c_Bᵀ; of D and E the upper triangle.
+
+    Each of several threads fills the lines of H whose number leaves the rest ``turn``.
+    """
+    indptr, indices, data, _ = matrix
+    groups, run, place, line, squares, C = parts
+    sides = np.empty((2, place.size), np.int64)  # the eliminated and the kept unknowns of a pool
+    counts = np.empty((2, place.size))
+    for t in range(theta.size):
+        size = np.zeros(2, np.int64)
+        for k in range(indptr[t], indptr[t + 1]):
+            side = 1 if run[indices[k]] >= groups else 0
+            sides[side, size[side]] = indices[k]
+            counts[side, size[side]] = data[k]
+            size[side] += 1
+        for side in range(2):
+            for k in range(size[side]):
+                i = sides[side, k]
+                if i % turns != turn:
+                    continue
+                x = theta[t] * counts[side, k]
+                for r in range(size[side]):
+                    j = sides[side, r]
+                    if place[j] >= place[i] and run[j] == run[i]:
+                        squares[line[i] + place[j]] += x * counts[side, r]
+                if side == 0:
+                    for r in range(size[1]):
+                        C[place[i], place[sides[1, r]]] += x * counts[1, r]
+
+
+@njit(cache=True, nogil=True)
+def add_alone(first, last, edges, used, factor, parts, n, m):
+    """C += factor / w on all edges of the used ones of some blocks.
+
+    Returns the sums of the same over rows and columns, which belong on the diagonal.
+    """
     start, row, col, w = edges
-    flipped, place, C = parts.flipped, parts.place, parts.C
-    for e in range(start[first], start[last]):
-        i, j = row[e], col[e]
-        if flipped:
-            i, j = j, i
-        C[place[i], j] += factor / w[e]
+    groups, run, place, C = parts.groups, parts.run, parts.place, parts.C
+    diagonal = np.zeros(n + m)
+    for b in range(first, last):
+        if used[b]:
+            for e in range(start[b], start[b + 1]):
+                i, j, x = row[e], n + col[e], factor / w[e]
+                diagonal[i] += x
+                diagonal[j] += x
+                if run[i] < groups:
+                    C[place[i], place[j]] += x
+                else:
+                    C[place[j], place[i]] += x
+    return diagonal
+
+
+@njit(cache=True, nogil=True)
+def add_active(edges, pools, factor, parts, n, m):
+    """The same over the edges with X > 0."""
+    start, row, col, w = edges
+    groups, run, place, C = parts.groups, parts.run, parts.place, parts.C
+    diagonal = np.zeros(n + m)
+    for b in range(start.size - 1):
+        s = start[b]
+        count = pools.end[s + pools.n_pools[b] - 1] if pools.n_pools[b] > 0 else 0
+        for k in range(count):
+            e = s + pools.order[s + k]
+            i, j, x = row[e], n + col[e], factor / w[e]
+            diagonal[i] += x
+            diagonal[j] += x
+            if run[i] < groups:
+                C[place[i], place[j]] += x
+            else:
+                C[place[j], place[i]] += x
+    return diagonal
 
 
 @njit(cache=True, nogil=True)
@@ -114,28 +183,64 @@ def repair(edges, pools, d, n, share, rho, level, out):
 
 
 @njit(cache=True, nogil=True)
-def bound_potentials(edges, Y, X, p, q, rho):
+def bound_potentials(edges, busy, Y, X, p, q, rho):
     """c-transform of K = p ⊕ q + rho w (Y - X) on the edges, from u = p; Y may be empty (zero).
 
-    Returns u, v with u ⊕ v <= K; +inf for a point without edges.
+    In blocks that are not busy X = Y = 0. Returns u, v with u ⊕ v <= K; +inf for a point without
+    edges.
     """
-    _, row, col, w = edges
+    start, row, col, w = edges
     n, m = p.size, q.size
     centred = Y.size > 0
-    v = np.full(m, np.inf)
-    for e in range(row.size):
-        change = -X[e]
-        if centred:
-            change += Y[e]
-        v[col[e]] = min(v[col[e]], q[col[e]] + rho * w[e] * change)
-    u = np.full(n, np.inf)
-    for e in range(row.size):
-        change = -X[e]
-        if centred:
-            change += Y[e]
-        i, j = row[e], col[e]
-        u[i] = min(u[i], p[i] + q[j] - v[j] + rho * w[e] * change)
-    return u, v
+    least = np.full(m, np.inf)  # v - q
+    for b in range(busy.size):
+        for e in range(start[b], start[b + 1]):
+            change = 0.0
+            if busy[b]:
+                change = rho * w[e] * (Y[e] - X[e] if centred else -X[e])
+            least[col[e]] = min(least[col[e]], change)
+    u = np.full(n, np.inf)  # u - p
+    for b in range(busy.size):
+        for e in range(start[b], start[b + 1]):
+            change = 0.0
+            if busy[b]:
+                change = rho * w[e] * (Y[e] - X[e] if centred else -X[e])
+            u[row[e]] = min(u[row[e]], change - least[col[e]])
+    for i in range(n):
+        u[i] += p[i]
+    for j in range(m):
+        least[j] += q[j]
+    return u, least
+
+
+@njit(cache=True, nogil=True)
+def fill_rests(edges, pools, P, r, c, everywhere):
+    """P += what rows lack (r) and columns lack (c), on edges that carry mass already, in place.
+
+    What no such edge can take goes anywhere, if it may: a row after the other, from the first
+    column that lacks something on. r and c become what is left.
+    """
+    start, row, col, _ = edges
+    for b in range(start.size - 1):
+        s = start[b]
+        count = pools.end[s + pools.n_pools[b] - 1] if pools.n_pools[b] > 0 else 0
+        for k in range(count):
+            e = s + pools.order[s + k]
+            i, j = row[e], col[e]
+            x = min(r[i], c[j])
+            P[i, j] += x
+            r[i] -= x
+            c[j] -= x
+    if everywhere:
+        j = 0
+        for i in range(r.size):
+            while r[i] > 0.0 and j < c.size:
+                x = min(r[i], c[j])
+                P[i, j] += x
+                r[i] -= x
+                c[j] -= x
+                if c[j] <= 0.0:
+                    j += 1
 
 
 @njit(cache=True, nogil=True)

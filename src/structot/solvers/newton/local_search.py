@@ -30,19 +30,10 @@ from structot.solvers.newton import kernels
 
 Array = np.ndarray
 
-# Only so many of the largest pools are anchors: at least this number, or one per so many points.
-_ANCHORS = 100, 20
 # Moves per point, beside the edges that carry mass alone.
 _WIDTH = 3
-# Limited edges that carry mass alone, per point, above which a program costs more than it saves.
-_MOST = 1.0
-# Newton steps between searches, as long as each closes a good part of the gap: in small problems,
-# whose Newton steps cost little, and from so many pairs on; and before the first from a warm start.
-_EVERY, _EVERY_LARGE, _LARGE = 24, 12, 200_000
-_WARM = 6
+# The part of the gap that a search must close to be made again as soon.
 _WORTH = 0.1
-# Mass left to rounding that is none, relative.
-_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,14 +50,13 @@ class Search:
     """When to search near an iterate.
 
     A search costs as much as some ten Newton steps, and finds a plan that many more would not.
-    From a known answer to a similar problem (``warm``) the first one is due early.
+    One that finds nothing doubles the number of steps to the next.
     """
 
-    def __init__(self, problem: Problem, layer: Blocks, warm: bool = False) -> None:
+    def __init__(self, problem: Problem, layer: Blocks, every: int) -> None:
         self.problem, self.layer = problem, layer
-        n, m = problem.shape
-        self._every = _EVERY_LARGE if n * m >= _LARGE else _EVERY
-        self._wait, self._since, self._left = _WARM if warm else self._every, 0, 0.0
+        self._every = self._wait = every
+        self._since = 0
 
     def due(self, steps: int) -> bool:
         """Whether it is time for a search, so many Newton steps after the last question."""
@@ -74,26 +64,27 @@ class Search:
         return self._since >= self._wait
 
     def __call__(self, C: Array, pools: Pools, z: tuple[Array, Array]) -> Nearby | None:
-        """What was found; None if the program would be large or HiGHS gives up.
-
-        In that case, too, the next search is made later.
-        """
+        """What was found; None if the program would not pay, or HiGHS gives up."""
         self._since = 0
-        found = nearby_plan(self.problem, self.layer, C, pools, z)
-        if found is None:
-            self._wait *= 2
-        else:
-            self._left = found.left
-        return found
+        self._wait *= 2
+        if not may_pay(self.layer, pools):
+            return None
+        return nearby_plan(self.problem, self.layer, C, pools, z)
 
     def paid(self, closed: float) -> bool:
-        """Whether the last search was worth its time, by the part of the gap that it closed.
+        """Whether the last search was worth its time, by the part of the gap that it closed."""
+        if closed > _WORTH:
+            self._wait = self._every
+        return closed > _WORTH
 
-        If not, searches become rare: the more so if mass was left over.
-        """
-        worth = closed > _WORTH
-        self._wait = self._every if worth else self._wait * (2 if self._left <= _NOTHING else 4)
-        return worth
+
+def may_pay(layer: Blocks, pools: Pools) -> bool:
+    """Whether a block in use has about one large pool, as under a threshold, and not several.
+
+    With several the anchors can be moved in too many ways that hardly differ, and a program was
+    never seen to close a good part of the gap.
+    """
+    return bool(_several(layer, pools).sum() <= np.count_nonzero(pools.n_pools))
 
 
 @dataclass(frozen=True)
@@ -123,10 +114,8 @@ def nearby_plan(
 
     ``C`` is a linear cost on the edges (may be empty).
     """
-    anchors = _anchors(problem, layer, C, pools)
-    above, own = places = _places(layer, anchors)
-    if np.count_nonzero((pools.X > 0) & (own < 0) & (above >= 0)) > _MOST * sum(problem.shape):
-        return None
+    anchors = _anchors(layer, C, pools)
+    places = _places(layer, anchors)
     moves = _moves(layer, C, pools, z, anchors, places)
     sets, singles = len(anchors), moves.edge.size
     sums = (np.bincount(i, pools.X, size) for i, size in zip(layer.edges[1:3], layer.shape))
@@ -188,15 +177,16 @@ def _marginals(
     return scipy.sparse.coo_array(entries, shape=(n + m, columns))
 
 
-def _anchors(problem: Problem, layer: Blocks, C: Array, pools: Pools) -> list[_Anchor]:
-    """The largest pools of X, block by block and down the order in each."""
+def _several(layer: Blocks, pools: Pools) -> Array:
+    """Which pools have several edges, block by block and down the order in each."""
     ends = [pools.end[s : s + k] for s, k in zip(layer.start, pools.n_pools, strict=False)]
-    sizes = np.concatenate([np.diff(end, prepend=0) for end in ends])
-    most = max(_ANCHORS[0], sum(problem.shape) // _ANCHORS[1])
-    large = np.zeros(sizes.size, bool)
-    large[np.argsort(-sizes, kind="stable")[:most]] = True
-    large &= sizes > 1
-    anchors, chosen = [], iter(large)
+    return np.concatenate([np.diff(end, prepend=0) for end in ends]) > 1
+
+
+def _anchors(layer: Blocks, C: Array, pools: Pools) -> list[_Anchor]:
+    """The pools of several edges, block by block and down the order in each."""
+    ends = [pools.end[s : s + k] for s, k in zip(layer.start, pools.n_pools, strict=False)]
+    anchors, chosen = [], iter(_several(layer, pools))
     for b, end in enumerate(ends):
         s, begin = layer.start[b], 0
         for stop in end:

@@ -1,6 +1,6 @@
 """Proximal point outside, semismooth Newton inside: certified, and exact in the end.
 
-Notation as in `_proximal.py`. The outer loop moves the centre Y to X and adapts ρ so that the
+Notation as in `dual.py`. The outer loop moves the centre Y to X and adapts ρ so that the
 inner problem stays a matter of a few Newton steps: a smaller ρ makes longer outer steps, but a
 dual function with more kinks.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
-from structot.blocks.pools import Pools
+from structot.blocks.function import Blocks
 from structot.certificate import Dual, relative_gap
 from structot.problem import Problem
 from structot.solvers._loop import Step
@@ -24,54 +24,80 @@ from structot.solvers.newton.coarse import coarse_start
 from structot.solvers.newton.dual import ProximalDual, Value
 from structot.solvers.newton.local_search import Search
 from structot.solvers.start import Start
-from structot.submodular.base import inner as inner_product
+from structot.transport.rounding import split_rounding
 
 Array = np.ndarray
 
 # The weight ρ stays within this range of its first value, where arithmetic is safe.
 _RHO_RANGE = 1e-10, 1e6
-# Mass that the solution of an inner problem may lack, in units of the gap.
-_MISSING = 5.0
-# Newton steps without progress of the gap after which the inner problems are solved more exactly.
-_STALL = 12
-# A certificate costs about two Newton steps: at first one is made after each, later after so many.
-_CERTIFY_EVERY = 6
-# Least and greatest share of the damping in a Newton step (see ProximalDual.direction).
-_DAMPING = 1e-12, 0.3
-# The share of edges that move alone in the repair of a plan (see ProximalDual.repaired).
-_REPAIR_SHARE = 0.03
-# The gaps between which a search for a plan near the iterate pays (the linear program is exact to
-# 1e-7), and the part of the gap that the plan it found may have in it to stay the centre.
-_NEAR = 1e-7, 0.05
-_STILL_BEST = 0.3
-# Shares of the multipliers of a search in those that a bound is made from.
-_SHARES_OF_SEARCH = 1.0, 0.3
-# Rounds of polishing of a bound, when the gap falls quickly and when it does not.
-_ROUNDS = 0, 12
+# Least share of the damping in a Newton step, and what it grows or falls by after one.
+_LEAST_DAMPING, _RAISE, _LOWER = 1e-12, 3.0, 0.3
+# The linear program of a search is exact to this gap.
+_EXACT = 1e-7
 
 
 @dataclass(frozen=True)
 class Newton(Solver):
     """Proximal point with semismooth Newton, for one layer of disjoint blocks plus a linear part.
 
+    What each option buys is measured in docs/ablation.md; none changes the answer, which is
+    certified, only the time it takes.
+
     Parameters
     ----------
     rho
         First weight of the proximal term, relative to max(n, m) / T times the mean slope of g over
         single pairs.
+    warm
+        ρ is divided by this from a start that is near the answer: one that was given, or `coarse`.
+    coarse
+        Transport between groups is the start where spreading mass evenly over blocks costs less
+        than this part of what its pairs cost alone; 0 for never.
+    accuracy
+        An inner problem counts as solved when the mass that its marginals miss is at most this part
+        of the mass that has moved, |X - Y|. Where the value lags behind the bound the part is
+        halved, down to a millionth.
+    inner_steps
+        Newton steps after which the centre moves although the inner problem is not solved; then ρ
+        is doubled. Where the bound lags, and less than a third of them was needed, it is halved.
+        While the gap does not fall, a quarter of the steps that were in vain comes on top.
+    damping
+        Greatest share of H_alone in a Newton step, see `ProximalDual.direction`.
+    background
+        The part of the damping that stands for edges outside the blocks in use.
+    repair
+        Share of edges that move alone when a plan is repaired, see `ProximalDual.repaired`.
+    certify_every
+        Newton steps between certificates, each of which costs as much as one of them.
+    search_every
+        Newton steps between searches for a plan near the iterate (`local_search.py`), as long as
+        they pay; 0 for none.
+    polish
+        Most rounds of polishing of a bound (`ProximalDual.polished`), where the last certificate
+        closed less than a third of the gap.
     patience
         Newton steps without progress of the gap after which it gives up.
 
     Examples
     --------
-    >>> import structot as sot
-    >>> groups = sot.Groups([0, 0, 1], [0, 1, 1])
-    >>> M = [[1.0, 2.0, 3.0], [2.0, 1.0, 3.0], [3.0, 2.0, 1.0]]
-    >>> sot.solve(M, structure=groups, method=Newton(rho=2.0)).converged
+    >>> import numpy as np, structot as sot
+    >>> M = np.random.default_rng(0).random((6, 6))
+    >>> groups = sot.Groups([0, 0, 0, 1, 1, 1])
+    >>> sot.solve(M, structure=groups, method=sot.solvers.Newton(search_every=0)).converged
     True
     """
 
     rho: float = 1.0
+    warm: float = 8.0
+    coarse: float = 0.05
+    accuracy: float = 0.3
+    inner_steps: int = 12
+    damping: float = 0.3
+    background: float = 1e-2
+    repair: float = 0.03
+    certify_every: int = 6
+    search_every: int = 12
+    polish: int = 12
     patience: int = 1000
     name: ClassVar[str] = "newton"
     takes_relaxed: ClassVar[bool] = True
@@ -91,119 +117,115 @@ class Newton(Solver):
 
 
 class _Pace:
-    """How exactly, and with which ρ, the next inner problem is solved.
+    """With which ρ, and how exactly, the next inner problem is solved, and when to give up.
 
-    A rough inner solution (relative to the distance between X and Y) is enough as long as the gap
-    keeps falling; when it does not for some outer steps, more exact ones are asked for.
+    φ lies between the bound and the value. What the value lacks comes from the mass that X misses:
+    inner problems must be solved more exactly. What the bound lacks comes from the proximal term:
+    ρ must fall.
     """
 
-    def __init__(self, rho: float, patience: int) -> None:
-        self.rho, self._patience = rho, patience
+    def __init__(self, rho: float, options: Newton) -> None:
+        self.rho, self.accuracy, self._options = rho, options.accuracy, options
         self._range = rho * _RHO_RANGE[0], rho * _RHO_RANGE[1]
-        self.accuracy, self.most, self._easy, self._hard = 0.3, 8, 2, 5
-        self._best, self._since, self._stuck = np.inf, 0, 0
-        self.stalled = False
+        self._best, self._stuck = np.inf, 0
+        self.bound_lags = True
+
+    @property
+    def most(self) -> int:
+        """Newton steps that an inner problem may take: the more, the longer the gap stands."""
+        return self._options.inner_steps + self._stuck // 4
 
     def adapt(self, steps: int, solved: bool) -> None:
-        """A smaller ρ after an easy inner problem, a larger one after a hard one."""
+        """A smaller ρ where the bound lags, a larger one after a hard inner problem."""
         if not solved:
             self.rho *= 2.0
-        elif steps <= self._easy:
+        elif self.bound_lags and 3 * steps < self.most:
             self.rho /= 2.0
-        elif steps >= self._hard:
-            self.rho *= 1.5
         self.rho = min(max(self.rho, self._range[0]), self._range[1])
 
-    def judge(self, gap: float, steps: int) -> bool:
-        """Ask for more accuracy when the gap has stopped falling; False when that never helps."""
-        self._since += steps
+    def judge(self, value: float, phi: float, bound: float) -> None:
+        """Learn from a certificate which of the two, value or bound, is farther from φ."""
+        self.bound_lags = phi - bound > value - phi
+        factor = 2.0 if self.bound_lags else 0.5
+        self.accuracy = min(max(factor * self.accuracy, 1e-6), self._options.accuracy)
+
+    def goes_on(self, gap: float, steps: int) -> bool:
+        """Whether the gap has fallen by a fifth within the steps that patience allows."""
         self._stuck += steps
-        self.stalled = gap >= 0.8 * self._best and self._since >= _STALL
         if gap < 0.8 * self._best:
-            self._best, self._since, self._stuck = gap, 0, 0
-        elif self.stalled:
-            self._since = 0
-            self.accuracy = max(self.accuracy / 3.0, 1e-4)
-            self.most = min(self.most + 6, 40)
-            self._easy, self._hard = min(self._easy + 2, 10), min(self._hard + 4, 25)
-        return self._stuck < self._patience
+            self._best, self._stuck = gap, 0
+        return self._stuck < self._options.patience
 
 
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
-    inner = ProximalDual(problem)
-    certify = _Certifier(problem, inner)
+    inner = ProximalDual(problem, options.background, options.repair)
+    certify = _Certifier(problem, inner, options.polish)
+    pace = _Pace(_first_rho(problem, inner.layer, options), options)
+    if start.plan is None and start.potentials is None:
+        start = coarse_start(problem, options.coarse)
+    if start.plan is not None and start.potentials is not None:
+        pace.rho /= options.warm
     n, m = problem.shape
-    rho = options.rho * max(n, m) / problem.total * _typical_slope(problem, inner)
-    pace = _Pace(rho, options.patience)
-    warm = start.plan is not None and start.potentials is not None
-    if warm:
-        pace.rho /= 8  # near the answer long outer steps pay
-    elif start.plan is None and start.potentials is None:
-        start = coarse_start(problem)
-        pace.rho /= 5 if start.plan is not None else 1
     p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
     p, q = problem.released(p, q)
-    plan = problem.independent if start.plan is None else start.plan
-    inner.recentre(pace.rho, plan)
-    del plan, start  # as large as the problem, and not needed again
-    # Searching is for few large blocks; among many small ones the program would be large.
-    few = inner.layer.start.size - 1 <= max(n, m)
-    search = Search(problem, inner.true_layer, warm) if few else None
-    centre = None  # the plan that a search found, while it is better than moving on with X
-    share = 1e-2
-    going, certificates, uncertified = True, 0, 0
+    inner.centre(problem.independent if start.plan is None else start.plan, pace.rho)
+    del start  # as large as the problem, and not needed again
+    search = _search(problem, inner, options)
+    share, going, certificates, uncertified = 1e-2, True, 0, 0
     while going:
         value = inner.evaluate(p, q)
-        steps, solved = 0, False
-        while True:
-            p, q, value, share, moved = _newton_step(inner, p, q, value, share)
+        steps, solved, moved = 0, False, True
+        while moved and not solved and steps < pace.most:
+            # The first iteration has something to show, in case it stays the only one.
+            if steps > 0:
+                yield certify(value) if certificates == 0 else None
+                certificates = max(certificates, 1)
+            value, share, moved = _newton_step(inner, value, share, options.damping)
             steps += 1
             size = float(np.abs(value.gradient).sum())
-            # Mass that is missing costs its part of the value: no more of it than the gap allows.
-            wanted = min(pace.accuracy * value.moved, _MISSING * certify.gap * problem.total)
-            solved = size <= max(wanted, 1e-15 * problem.total)
-            if solved or not moved or steps >= pace.most:
-                break
-            # The first iteration has something to show, in case it stays the only one.
-            yield certify(p, q, value) if certificates == 0 else None
-            certificates = max(certificates, 1)
+            solved = size <= max(pace.accuracy * value.moved, 1e-15 * problem.total)
         uncertified += steps
-        if uncertified >= min(certificates, _CERTIFY_EVERY):
-            yield certify(p, q, value)
+        plan = None
+        if uncertified >= min(certificates, options.certify_every):
+            step = certify(value)
+            yield step
             certificates += 1
-            going = pace.judge(certify.gap, uncertified)
-            near = _NEAR[0] < certify.gap < _NEAR[1]
-            due = search is not None and search.due(uncertified) and near
+            pace.judge(step.value, value.phi, step.lower_bound)
+            going = pace.goes_on(certify.gap, uncertified)
+            if search is not None and search.due(uncertified) and certify.gap > _EXACT:
+                found, plan = certify.by_search(search, value)
+                yield found
             uncertified = 0
         else:
             yield None
-            due = False
         pace.adapt(steps, solved)
-        # A centre that could be improved by much of the gap (down to φ), or around which the bound
-        # no longer rises, is worth leaving.
-        if pace.stalled or certify.best_value - value.phi > _STILL_BEST * certify.missing:
-            centre = None
-        if due and search is not None:
-            step, centre = certify.by_search(search, p, q)
-            yield step
-        inner.recentre(pace.rho, centre)
+        p, q = value.p, value.q
+        inner.centre(plan, pace.rho)
 
 
-def _typical_slope(problem: Problem, inner: ProximalDual) -> float:
-    """What pairs cost alone, per unit of the metric: it makes ρ free of units."""
-    even = inner.layer.gather(problem.independent, out=inner.Y)  # not in use yet
-    alone = inner.layer.single_edges()
+def _search(problem: Problem, inner: ProximalDual, options: Newton) -> Search | None:
+    """Searching is for few large blocks; among many small ones the program would be large."""
+    few = inner.layer.start.size - 1 <= max(problem.shape)
+    if not few or options.search_every == 0:
+        return None
+    return Search(problem, inner.true_layer, options.search_every)
+
+
+def _first_rho(problem: Problem, layer: Blocks, options: Newton) -> float:
+    """max(n, m) / T times what pairs cost alone, per unit of the metric: free of units."""
+    even = layer.gather(problem.independent)
+    alone = layer.single_edges()
     if problem.linear is not None:
-        alone += inner.C
-    slope = float(alone @ even) / float(inner.layer.w @ even)
-    return slope if slope > 0 else 1.0
+        alone += layer.gather(problem.linear)
+    slope = float(alone @ even) / float(layer.w @ even)
+    return options.rho * max(problem.shape) / problem.total * (slope if slope > 0 else 1.0)
 
 
 def _newton_step(
-    inner: ProximalDual, p: Array, q: Array, value: Value, share: float
-) -> tuple[Array, Array, Value, float, bool]:
+    inner: ProximalDual, value: Value, share: float, most: float
+) -> tuple[Value, float, bool]:
     """One damped Newton step with a line search on the concave φ; adapts the damping share."""
-    n, clip = p.size, inner.problem.marginals.clip
+    p, q, n, clip = value.p, value.q, value.p.size, inner.problem.marginals.clip
     G = inner.pool_matrix()
     d, held = inner.direction(G, value.gradient, share, active=False), inner.held
     rise = float(value.gradient @ d)
@@ -211,29 +233,26 @@ def _newton_step(
     for trial in range(14):
         check_time()
         # Potentials end where the dual terms of their side do.
-        p_there, q_there = clip(p + length * d[:n], q + length * d[n:], held)
-        there = inner.evaluate(p_there, q_there)
+        there = inner.evaluate(*clip(p + length * d[:n], q + length * d[n:], held))
         slope = float(there.gradient @ d)
-        gained = value.gradient[:n] @ (p_there - p) + value.gradient[n:] @ (q_there - q)
+        gained = value.gradient[:n] @ (there.p - p) + value.gradient[n:] @ (there.q - q)
         # Near the maximum φ is flat to rounding, and its derivative decides.
         flat = abs(there.phi - value.phi) <= 1e-13 * abs(value.phi)
         if there.phi >= value.phi + 1e-4 * gained or (flat and abs(slope) <= 0.9 * rise):
-            share = min(max(share * (0.3 if trial == 0 else 3.0), _DAMPING[0]), _DAMPING[1])
-            return p_there, q_there, there, share, True
+            share = min(max(share * (_LOWER if trial == 0 else _RAISE), _LEAST_DAMPING), most)
+            return there, share, True
         # Along the line φ' falls from rise to slope: its zero is about where the secant says.
         length *= min(max(rise / (rise - slope), 0.1), 0.7) if slope < 0 else 0.5
-    return p, q, inner.evaluate(p, q), min(100.0 * share, _DAMPING[1]), share < _DAMPING[1]
+    return inner.evaluate(p, q), min(100.0 * share, most), share < most
 
 
 class _Certifier:
     """Turns an inner iterate into a plan with its value and a proved bound."""
 
-    def __init__(self, problem: Problem, inner: ProximalDual) -> None:
-        self.problem, self.inner = problem, inner
-        edges, blocks = inner.layer.w.size, inner.layer.start.size - 1
-        self.projection = Pools.empty(edges, blocks, X=inner.V)
+    def __init__(self, problem: Problem, inner: ProximalDual, polish: int) -> None:
+        self.problem, self.inner, self._polish = problem, inner, polish
+        self._slow = False
         self.best_value, self.best_bound = np.inf, -np.inf
-        self.rounds = _ROUNDS[0]
 
     @property
     def missing(self) -> float:
@@ -245,44 +264,40 @@ class _Certifier:
             return np.inf
         return relative_gap(self.best_value, self.best_bound)
 
-    def __call__(self, p: Array, q: Array, value: Value) -> Step:
-        problem, inner = self.problem, self.inner
-        P = inner.layer.scatter(inner.repaired(value.gradient, _REPAIR_SHARE))
-        P = problem.feasible(P, (p, q), overwrite=True)
+    def __call__(self, value: Value) -> Step:
+        P = self._plan(value)
         check_time()
-        objective, before = self._objective(P), self.gap
+        objective, before = self.inner.value_of(P), self.gap
         self.best_value = min(self.best_value, objective)
-        proof = inner.proved_potentials(p, q, self.projection)
-        u, v, bound = inner.polished(proof, self.projection, self.best_value, self.rounds)
-        self.best_bound = max(self.best_bound, bound)
+        proof = max(self.inner.proofs(value), key=lambda proof: proof[2])
         # While Newton steps close the gap quickly by themselves, polishing would only cost time.
-        self.rounds = _ROUNDS[int(self.gap > 0.7 * before)]
+        rounds = self._polish if self._slow else 0
+        u, v, bound = self.inner.polished(proof, self.best_value, rounds)
+        self.best_bound = max(self.best_bound, bound)
+        self._slow = self.gap > 0.67 * before
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
 
-    def by_search(self, search: Search, p: Array, q: Array) -> tuple[Step | None, Array | None]:
-        """What a search proves, as a step, and its plan again if that is worth being the centre."""
-        found = search(self.inner.C, self.inner.pools, (p, q))
+    def _plan(self, value: Value) -> Array:
+        """A feasible plan near X: repaired, scaled down to the marginals, and filled up again."""
+        problem = self.problem
+        P = self.inner.repaired(value.gradient)
+        if problem.marginals.hard:
+            P, r, c = split_rounding(P, problem.a, problem.b, overwrite=True)
+            self.inner.fill_rests(P, r, c, everywhere=problem.function.allowed is None)
+        return problem.feasible(P, (value.p, value.q), overwrite=True)
+
+    def by_search(self, search: Search, value: Value) -> tuple[Step | None, Array | None]:
+        """What a search proves, as a step, and the plan it found if it is good enough to become
+        the centre of the next proximal step.
+        """
+        inner, missing = self.inner, self.missing
+        found = search(inner.C, inner.pools, (value.p, value.q))
         if found is None:
             return None, None
-        objective, missing = self._objective(found.plan), self.missing
+        objective = inner.value_of(found.plan)
         self.best_value = min(self.best_value, objective)
-        # Near the answer the multipliers of the program are the best; before, a mixture is.
-        mixed = [
-            (t * found.u + (1.0 - t) * p, t * found.v + (1.0 - t) * q) for t in _SHARES_OF_SEARCH
-        ]
-        proofs = [self.inner.projected_potentials(*z, self.projection) for z in mixed]
-        best = max(proofs, key=lambda proof: proof[2])
-        u, v, bound = self.inner.polished(best, self.projection, self.best_value, _ROUNDS[1])
+        u, v, bound = inner.projected(found.u, found.v)
         self.best_bound = max(self.best_bound, bound)
         worth = search.paid(1.0 - self.missing / missing)
         step = Step(objective, lambda: found.plan, bound, lambda: Dual(u, v, None, bound))
         return step, found.plan if worth else None
-
-    def _objective(self, P: Array) -> float:
-        """f(P) as in `Problem.objective`, with the memory of the projection."""
-        F = self.inner.true_layer
-        value = F.extension_edges(F.gather(P, out=self.inner.V), self.projection)
-        value += self.problem.marginals.penalty(P)[0]
-        return (
-            value if self.problem.linear is None else value + inner_product(P, self.problem.linear)
-        )

@@ -1,0 +1,187 @@
+"""The Hessian of a Newton method whose pools lie in blocks: assembled and solved by groups.
+
+Notation. The unknowns are the multipliers of rows and columns. A pool lies in one block, so that it
+joins rows of one group and columns of one group only: the part of H of either side is block
+diagonal. With D the part of one side, E that of the other and C their coupling,
+
+    H = [[D, C], [Cᵀ, E]],     S = E - Cᵀ D⁻¹ C,
+
+D is eliminated group by group. The side that is kept is divided into *chunks*, runs of whole
+groups. C vanishes where no block between a group and a chunk is in use, and so do the parts of
+S between chunks that share no group: near an answer few blocks are in use, and what vanishes costs
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+
+from structot.blocks.function import Blocks
+from structot.blocks.layout import Edges
+from structot.solvers.newton import kernels
+
+Array = np.ndarray
+
+# Fewest unknowns of a chunk: below this size a call costs more than it computes.
+_CHUNK = 64
+
+
+class Parts(NamedTuple):
+    """What the kernels fill: where an unknown stands, and the parts of H.
+
+    D and E are squares that lie one after the other in ``squares``, of which only the upper
+    triangle is filled: unknowns i and j of one square meet at ``line[i] + place[j]``.
+    """
+
+    groups: int
+    run: Array  # (n+m,) the group of an eliminated unknown; groups + the chunk of a kept one
+    place: Array  # (n+m,) where it stands on its side, group after group
+    line: Array  # (n+m,)
+    squares: Array
+    C: Array  # (eliminated, kept), by place
+
+
+class GroupedHessian:
+    """Memory for H, and its solver. ``flipped``: the columns are eliminated, not the rows."""
+
+    def __init__(self, layer: Blocks) -> None:
+        n, m = layer.shape
+        rows, cols = (
+            np.zeros(size, np.int64) if group is None or group.min() < 0 else group
+            for group, size in ((layer.row_group, n), (layer.col_group, m))
+        )
+        # Eliminating a group costs the cube of its size; what is left, the cube of the other side.
+        cost = [
+            float((np.bincount(g) ** 2.0).sum()) * k + k**3 / 3 + g.size * k**2.0
+            for g, k in ((rows, m), (cols, n))
+        ]
+        self.flipped = cost[1] < cost[0]
+        self.n, self.m = n, m
+        out, kept = (cols, rows) if self.flipped else (rows, cols)
+        self.groups, out_place = _runs(out, 1)
+        self.chunks, kept_place = _runs(kept, _CHUNK)
+        places = [kept_place, out_place] if self.flipped else [out_place, kept_place]
+        self._out, self._kept = (np.argsort(x) for x in (out_place, kept_place))
+        place = np.concatenate(places)
+        is_kept = np.arange(n + m) >= n
+        is_kept = ~is_kept if self.flipped else is_kept
+        run, line = np.empty((2, n + m), np.int64)
+        self._corners, size, runs = [], 0, 0
+        for side, bounds in ((~is_kept, self.groups), (is_kept, self.chunks)):
+            widths = np.diff(bounds)
+            corner = size + np.concatenate([[0], np.cumsum(widths**2)])
+            own = np.searchsorted(bounds, place[side], side="right") - 1
+            line[side] = corner[own] + (place[side] - bounds[own]) * widths[own] - bounds[own]
+            run[side] = runs + own
+            self._corners.append(corner)
+            size, runs = int(corner[-1]), runs + widths.size
+        C = np.zeros((out_place.size, kept_place.size))
+        self.parts = Parts(self.groups.size - 1, run, place, line, np.zeros(size), C)
+        self._coupled = np.ones((self.groups.size - 1, self.chunks.size - 1), bool)
+
+    def clear(self, used: Array | None = None, edges: Edges | None = None) -> None:
+        """H = 0; with ``used`` (blocks,), only between the points of these blocks will C be filled.
+
+        Blocks of any form may be marked; those of one pair of groups cost one look each.
+        """
+        self.parts.squares.fill(0.0)
+        self.parts.C.fill(0.0)
+        if used is None or edges is None:
+            self._coupled.fill(True)
+        else:
+            self._coupled.fill(False)
+            kernels.mark_coupled(edges, used, self.n, self.parts, self._coupled)
+
+    def add_diagonal(self, x: Array) -> None:
+        self.parts.squares[self.parts.line + self.parts.place] += x
+
+    def solve(self, x: Array) -> Array:
+        """H⁻¹ x; overwrites H. Raises LinAlgError where rounding made H indefinite."""
+        rows, cols = x[: self.n], x[self.n :]
+        out, kept = (cols, rows) if self.flipped else (rows, cols)
+        out, kept = out[self._out], kept[self._kept]
+        C = self.parts.C
+        factors = self._eliminate(out)
+        kept = self._solve_kept(kept - out @ C)
+        out -= C @ kept
+        if factors is None:
+            out /= self._root
+        else:
+            for i, j, L in factors:
+                out[i:j] = solve_triangular(L, out[i:j], lower=True, trans=1, check_finite=False)
+        answer = np.empty(self.n + self.m)
+        first, second = (answer[self.n :], answer[: self.n])
+        if not self.flipped:
+            first, second = second, first
+        first[self._out], second[self._kept] = out, kept
+        return answer
+
+    def _eliminate(self, out: Array) -> list[tuple[int, int, Array]] | None:
+        """C ← L⁻¹C and out ← L⁻¹out with D = LLᵀ; returns L by groups, None if D is diagonal."""
+        squares, C, corner = self.parts.squares, self.parts.C, self._corners[0]
+        if self.groups.size - 1 == out.size:
+            D = squares[: out.size]
+            if not (D > 0).all():
+                raise np.linalg.LinAlgError("a diagonal entry is not positive")
+            self._root = np.sqrt(D)
+            C /= self._root[:, None]
+            out /= self._root
+            return None
+        factors = []
+        for k, (i, j) in enumerate(zip(self.groups[:-1], self.groups[1:], strict=True)):
+            D = squares[corner[k] : corner[k + 1]].reshape(j - i, j - i)
+            L = cholesky(D.T, lower=True, overwrite_a=True, check_finite=False)
+            for first, last in _spans(self._coupled[k], self.chunks):
+                C[i:j, first:last] = solve_triangular(
+                    L, C[i:j, first:last], lower=True, check_finite=False
+                )
+            out[i:j] = solve_triangular(L, out[i:j], lower=True, check_finite=False)
+            factors.append((int(i), int(j), L))
+        return factors
+
+    def _solve_kept(self, x: Array) -> Array:
+        """S⁻¹ x; S is assembled by pairs of chunks, and a pair that shares no group left out."""
+        C, corner, chunks = self.parts.C, self._corners[1], self.chunks
+        coupled = np.repeat(self._coupled, np.diff(self.groups), axis=0)  # (eliminated, chunks)
+        S = np.zeros((x.size, x.size))  # its lower triangle
+        for k in range(chunks.size - 1):
+            own = slice(chunks[k], chunks[k + 1])
+            width = chunks[k + 1] - chunks[k]
+            S[own, own] = self.parts.squares[corner[k] : corner[k + 1]].reshape(width, width).T
+            mine = coupled[:, k]
+            if not mine.any():
+                continue
+            # The chunks from this one on that share a group with it, those that touch as one.
+            shares = coupled[mine].any(axis=0)
+            shares[:k] = False
+            rows = slice(None) if mine.all() else np.flatnonzero(mine)
+            right = C[rows, own]
+            for first, last in _spans(shares, chunks):
+                S[first:last, own] -= C[rows, first:last].T @ right
+        factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+        return cho_solve(factor, x, overwrite_b=True, check_finite=False)
+
+
+def _runs(group: Array, least: int) -> tuple[Array, Array]:
+    """Points in the order of their groups, cut into runs of whole groups of ``least`` points.
+
+    Returns the bounds of the runs, and the place of every point.
+    """
+    place = np.empty(group.size, np.int64)
+    place[np.argsort(group, kind="stable")] = np.arange(group.size)
+    bounds = [0]
+    for end in np.cumsum(np.bincount(group)).tolist():
+        if end - bounds[-1] >= least:
+            bounds.append(end)
+    if bounds[-1] < group.size:
+        bounds.append(group.size)
+    return np.array(bounds), place
+
+
+def _spans(chosen: Array, bounds: Array) -> list[tuple[int, int]]:
+    """The chosen runs, those that touch each other as one."""
+    steps = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]])))
+    return [(int(bounds[i]), int(bounds[j])) for i, j in steps.reshape(-1, 2)]
