@@ -283,8 +283,8 @@ class _Ascent:
     def _kept(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
         """Multipliers within the walls of edges and the ends of the dual terms of marginals."""
         relaxed = self.problem.marginals
-        if relaxed.hard:  # else X may well exceed them
-            p, q = self.dual.within_walls(p, q, reg)
+        # Relaxed marginals may be exceeded, though not by orders of magnitude: walls are farther.
+        p, q = self.dual.within_walls(p, q, reg if relaxed.hard else 2.0 * reg)
         return relaxed.clip(p, q, self._held)
 
     def _direction(self, extra: Array | float = 0.0) -> Direction:
@@ -325,12 +325,15 @@ class _Ascent:
         """
         dual, noise = self.dual, self._noise(point)
         s, slope = direction
-        error, t = dual.error, 1.0
+        error, g, n, t = dual.error, dual.gradient, point.p.size, 1.0
         while slope > 0.0:
             check_time()
             found = self._at(point, s, t)
+            rise = g[:n] @ (found.p - point.p) + g[n:] @ (found.q - point.q)
+            if self.problem.marginals.hard:
+                rise = t * slope
             level = slope <= 1e2 * noise  # only the gradient can tell better from worse
-            if found.phi >= point.phi + 1e-4 * t * slope or (level and dual.error < 0.9 * error):
+            if found.phi >= point.phi + 1e-4 * rise or (level and dual.error < 0.9 * error):
                 agreement = (found.phi - point.phi) / (0.5 * slope)
                 self._adapt(t, agreement)
                 if t < 1.0 and dual.uniform:
