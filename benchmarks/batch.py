@@ -71,7 +71,7 @@ def many_problems(quick: bool) -> list[Row]:
             }
 
         count = 500 if quick else PROBLEMS
-        times = race(make, count, warm_size=LOOPED, repeats=3)
+        times = race(make, count, warm_size=LOOPED, repeats=3, budget=30.0)
         ours, loop = times["batch"], times["loop"]
         whole = type(loop)(tuple(LOOPED * seconds for seconds in loop.seconds), loop.answer)
         case = f"{count} problems, 5 to 50 points, {kind}, gap {TOL:g}"
