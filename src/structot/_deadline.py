@@ -62,6 +62,10 @@ class Deadline:
         """Keep some time back for what follows the work under this deadline."""
         self._seconds -= seconds
 
+    def postpone(self, seconds: float) -> None:
+        """Leave out so many seconds that have passed."""
+        self._begin += seconds
+
     @contextmanager
     def in_force(self) -> Iterator[None]:
         """Make this the deadline that `check_time` asks."""
@@ -85,6 +89,18 @@ def check_time() -> None:
     """Raise `OutOfTime` when the deadline in force has passed."""
     if time_left() <= 0.0:
         raise OutOfTime
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """What happens inside does not count: imports, which are made once per process."""
+    deadline = _current.get()
+    before = 0.0 if deadline is None else deadline.elapsed
+    try:
+        yield
+    finally:
+        if deadline is not None:
+            deadline.postpone(deadline.elapsed - before)
 
 
 def call_foreign(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

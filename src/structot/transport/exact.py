@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot._checks import as_array, with_marginals
-from structot._deadline import call_foreign
+from structot._deadline import call_foreign, uncounted
 
 from . import kernels
 from ._flow import InfeasibleError
@@ -138,7 +138,8 @@ def emd(M: FloatArray, a: FloatArray, b: FloatArray) -> ExactResult:
 
 def _simplex(M: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Plan and row potentials (up to a constant) for a > 0, b > 0, scaled to what POT resolves."""
-    from ot.lp import emd as network_simplex  # slow to import, needed only here
+    with uncounted():  # slow to import, needed only here
+        from ot.lp import emd as network_simplex
 
     allowed = np.isfinite(M)
     if not allowed.any():

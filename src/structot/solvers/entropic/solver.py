@@ -203,11 +203,7 @@ class _Ascent:
         return self._descend(point)
 
     def _near(self) -> float:
-        """The marginal error with which reg may fall.
-
-        With unequal weights pools break all along the path, the smaller reg the more: there every
-        stage must be prepared better.
-        """
+        """The marginal error with which reg may fall; less where pools break all along the path."""
         fallen = 1.0 if self.dual.uniform else min(self.dual.reg / self.first_reg, 1.0)
         return self.options.near * np.sqrt(fallen)
 
@@ -299,7 +295,9 @@ class _Ascent:
             H = stiffer
             s = self._solve(H, g + extra)
         # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
-        s *= min(1.0, self.reach / max(float(np.abs(s).max()), np.finfo(float).tiny))
+        longest = float(np.abs(s).max())
+        if longest > self.reach:
+            s *= self.reach / longest
         return Direction(s, float(g @ s))
 
     def _lent(self, diagonal: Array) -> Array:
@@ -321,14 +319,26 @@ class _Ascent:
         """A point along the step with enough ascent; None when φ cannot be raised.
 
         Where an edge that carries nothing yet would explode, its row and column are held back
-        alone, and the others step on.
+        alone, and the others step on. That may keep relaxed marginals from where they want to be:
+        there the plain step is tried as well.
         """
+        found = self._ascend(point, direction, walls=True)
+        if self.problem.marginals.hard:
+            return found
+        self.dual.evaluate(point.p, point.q, self.dual.reg)
+        plain = self._ascend(point, direction, walls=False)
+        if found is None or (plain is not None and plain.phi >= found.phi):
+            return plain
+        self.dual.evaluate(found.p, found.q, self.dual.reg)
+        return found
+
+    def _ascend(self, point: Iterate, direction: Direction, walls: bool) -> Iterate | None:
         dual, noise = self.dual, self._noise(point)
         s, slope = direction
         error, g, n, t = dual.error, dual.gradient, point.p.size, 1.0
         while slope > 0.0:
             check_time()
-            found = self._at(point, s, t)
+            found = self._at(point, s, t, walls)
             rise = g[:n] @ (found.p - point.p) + g[n:] @ (found.q - point.q)
             if self.problem.marginals.hard:
                 rise = t * slope
@@ -357,10 +367,10 @@ class _Ascent:
         dual.evaluate(point.p, point.q, dual.reg)
         return point
 
-    def _at(self, point: Iterate, s: Array, t: float) -> Iterate:
+    def _at(self, point: Iterate, s: Array, t: float, walls: bool = True) -> Iterate:
         n = point.p.size
         p, q = point.p + t * s[:n], point.q + t * s[n:]
-        if t > 0.1:
+        if walls and t > 0.1:
             p, q = self._kept(p, q, self.dual.reg)
         else:
             p, q = self.problem.marginals.clip(p, q, self._held)
