@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray
+from structot._typing import Array
 
 # Totals of weights that differ by no more than this part are the same, but for rounding.
 SAME_TOTAL = 1e-6

@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from structot import _checks
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.concave import Linear
 from structot.marginals import Marginals
@@ -24,8 +25,6 @@ from structot.submodular.base import Layer, inner
 from structot.submodular.bound import BoundCost
 from structot.submodular.lanes import Lanes
 from structot.transport import InfeasibleError, relative_entropy
-
-Array = np.ndarray
 
 # Exponent of the largest unit: its inverse must be a number too.
 _LARGEST = 1000

@@ -16,14 +16,13 @@ import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of, positive
 from structot._parallel import over_blocks
+from structot._typing import Array
 from structot.blocks import kernels, layout, polytope, reference
 from structot.blocks.layout import Edges
 from structot.blocks.pools import Pools
 from structot.concave import Concave, ConcaveTable, pack_table
 from structot.concave.base import STEP
 from structot.submodular.base import FAR, METRICS, Kind, Minimizer, Submodular
-
-Array = np.ndarray
 
 # Weight of a zero-cost edge in the metric, relative to the mean weight.
 _FREE_WEIGHT = 1e-2

@@ -18,9 +18,8 @@ import scipy.linalg
 from numba import njit
 from scipy.linalg.blas import dsyrk, dtrsm
 
+from structot._typing import Array
 from structot.blocks.function import Blocks
-
-Array = np.ndarray
 
 
 class Parts(NamedTuple):

@@ -12,9 +12,8 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
+from structot._typing import Array
 from structot.blocks.layout import Edges
-
-Array = np.ndarray
 
 
 class Pools(NamedTuple):

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from structot._typing import Array
 from structot.concave import ConcaveTable
-
-Array = np.ndarray
 
 
 def _secants(table: ConcaveTable, b: int, weights: Array, base: float = 0.0) -> Array:

@@ -11,13 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from structot._typing import Array
 from structot.blocks import layout
 from structot.blocks.function import Blocks
 from structot.blocks.layout import Edges
 from structot.blocks.pools import Pools
 from structot.concave import pack_table
-
-Array = np.ndarray
 
 
 class Stack:

@@ -24,6 +24,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from structot._deadline import call_foreign, check_time, time_left
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.certificate import dual_by_exact_transport, dual_from_cost, first_answer
 from structot.problem import Problem
@@ -31,8 +32,6 @@ from structot.solvers._loop import Step
 from structot.solvers.start import Start
 from structot.submodular.base import Submodular, inner
 from structot.transport import InfeasibleError, emd, round_plan, split_rounding
-
-Array = np.ndarray
 
 # Where cuts are made: shares of the best plan in the point between it and the plan of the program.
 _CENTRES = (1e-7, 0.5)

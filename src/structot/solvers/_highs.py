@@ -10,8 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
 from structot._deadline import OutOfTime, call_foreign, time_left
-
-Array = np.ndarray
+from structot._typing import Array
 
 # Mean weight of a point in a program. HiGHS has absolute tolerances for values near 1, and a plan
 # that is spread over its block has entries far below the weights.

@@ -14,10 +14,9 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array, hstack
 
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.problem import Problem
 from structot.solvers._highs import MEAN_WEIGHT, call_highs, power_of_two
-
-Array = np.ndarray
 
 
 class LaneProgram:

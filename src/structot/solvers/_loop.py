@@ -16,6 +16,7 @@ import numpy as np
 from structot import certificate
 from structot._deadline import Deadline, OutOfTime
 from structot._progress import live_progress
+from structot._typing import Array
 from structot.certificate import Dual
 from structot.outcome import Status, Trace
 from structot.problem import Objective, Problem
@@ -25,7 +26,6 @@ from structot.solvers.start import Start
 if TYPE_CHECKING:
     from structot.solvers.base import Solver
 
-Array = np.ndarray
 
 # Only where the value is this small beside the weight of the entropy can rounding be all of it.
 _TINY = 1e-6

@@ -8,13 +8,12 @@ import numpy as np
 
 from structot import concave
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.blocks.stack import Stack
 from structot.problem import Problem
 from structot.submodular.base import Submodular
 from structot.submodular.min_norm_point import Corral, min_norm_point
-
-Array = np.ndarray
 
 # Error of a min-norm point relative to the residual of the iteration, and the range of its square.
 _INEXACT, _FINEST, _COARSEST = 0.3, 1e-13, 1e-5

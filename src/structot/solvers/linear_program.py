@@ -31,6 +31,7 @@ import numpy as np
 from scipy.sparse import csc_array, hstack
 
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.certificate import Dual, dual_from_cost
 from structot.concave import Concave
@@ -42,8 +43,6 @@ from structot.solvers._lane_program import LaneProgram
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
-
-Array = np.ndarray
 
 _ALGORITHMS = {"interior_point": "highs-ipm", "simplex": "highs-ds"}
 # Pairs up to which programs over vertices are tried.

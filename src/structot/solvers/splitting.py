@@ -33,6 +33,7 @@ import numpy as np
 
 from structot._checks import positive
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.blocks.stack import Stack
 from structot.certificate import dual_by_exact_transport, dual_from_cost
 from structot.problem import Problem
@@ -42,8 +43,6 @@ from structot.solvers.base import Solver
 from structot.solvers.start import Start
 from structot.submodular.base import inner
 from structot.transport import MarginalProjection
-
-Array = np.ndarray
 
 # Restart when the residual fell below the first share of its value at the anchor, or below the
 # second and has begun to rise, or after this share of all iterations.

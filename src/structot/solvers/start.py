@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot import _checks
+from structot._typing import Array
 from structot.problem import Problem
 from structot.result import Result
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.concave import Concave
 from structot.structures._grouping import Grouping, Layer
-
-Array = np.ndarray
 
 
 def block_layers(

@@ -7,11 +7,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from structot._checks import as_cost, as_weights, nonnegative
+from structot._typing import Array
 from structot.structures._grouping import Grouping
 from structot.submodular.base import Layer
 from structot.submodular.bound import BoundCost
-
-Array = np.ndarray
 
 
 class Structure(ABC):

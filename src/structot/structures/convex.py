@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from structot._checks import as_array, as_matrix
+from structot._typing import Array
 from structot.structures.base import Structure
 from structot.submodular.base import Kind, Layer, inner
 from structot.submodular.bound import BoundCost
-
-Array = np.ndarray
 
 
 class ConvexCost(Structure):

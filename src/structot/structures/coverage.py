@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structot._checks import one_of, prices
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.concave import Step
 from structot.structures._display import show
@@ -13,8 +14,6 @@ from structot.structures._layers import block_layers, block_totals
 from structot.structures.base import Grouped, Structure
 from structot.structures.groups import UNITS
 from structot.submodular.bound import BoundCost
-
-Array = np.ndarray
 
 
 class Coverage(Grouped):

@@ -12,12 +12,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from structot._checks import as_array, nonnegative, one_of
+from structot._typing import Array
 from structot.structures.base import Structure
 from structot.submodular.base import Layer
 from structot.submodular.bound import BoundCost
 from structot.submodular.cuts import Lines, Matching
-
-Array = np.ndarray
 
 ALONG = ("both", "rows", "columns")
 NEIGHBORS = ("one", "both")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structot._typing import Array
 from structot.concave import Concave, as_concave
 from structot.structures._grouping import Grouping
 from structot.structures.base import Combination, Structure
@@ -24,8 +25,6 @@ from structot.structures.hierarchy import Hierarchy
 from structot.structures.modular import Modular
 from structot.structures.routes import Routes
 from structot.structures.set_function import SetFunction
-
-Array = np.ndarray
 
 
 class Derivatives(NamedTuple):

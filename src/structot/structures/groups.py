@@ -10,13 +10,12 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 
 from structot._checks import one_of
+from structot._typing import Array
 from structot.concave import Concave, Discount, as_concave
 from structot.structures._display import show
 from structot.structures._layers import block_layers, block_totals
 from structot.structures.base import Grouped
 from structot.submodular.bound import BoundCost
-
-Array = np.ndarray
 
 UNITS = ("cost", "block")
 DEFAULT = Discount(0.75)

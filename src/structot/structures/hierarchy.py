@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from structot._checks import as_array
+from structot._typing import Array
 from structot.concave import Concave
 from structot.structures._display import show
 from structot.structures._grouping import Grouping, group_numbers
 from structot.structures.base import Combination, Structure
 from structot.structures.groups import DEFAULT, Groups
 from structot.submodular.bound import BoundCost
-
-Array = np.ndarray
 
 
 class Hierarchy(Structure):

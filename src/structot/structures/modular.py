@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from structot._checks import as_cost
+from structot._typing import Array
 from structot.structures.base import Structure
 from structot.submodular.bound import BoundCost
-
-Array = np.ndarray
 
 
 class Modular(Structure):

@@ -10,12 +10,11 @@ from abc import abstractmethod
 import numpy as np
 
 from structot._checks import as_array, positive
+from structot._typing import Array
 from structot.structures.base import Structure
 from structot.submodular.base import Submodular
 from structot.submodular.bound import BoundCost
 from structot.submodular.rank import FeatureRank, FeatureVolume
-
-Array = np.ndarray
 
 
 class _Featured(Structure):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from structot._checks import one_of, prices
+from structot._typing import Array
 from structot.structures._display import show
 from structot.structures._grouping import group_numbers
 from structot.structures.base import Grouped
 from structot.submodular.bound import BoundCost
 from structot.submodular.lanes import Lanes
-
-Array = np.ndarray
 
 UNITS = ("mean", "cost")
 

@@ -13,13 +13,12 @@ from typing import ClassVar
 import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of
+from structot._typing import Array
 from structot.structures.base import Structure
 from structot.submodular.base import METRICS, Kind, Minimizer, Submodular
 from structot.submodular.bound import BoundCost
 from structot.submodular.checking import ENUMERATED, check_submodular, tabulate, violation_in_table
 from structot.submodular.decomposition import Minor, divide_and_conquer
-
-Array = np.ndarray
 
 # A solve that is expected to take longer than this many seconds is announced.
 _LONG = 30.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from structot._typing import Array
 from structot.submodular.base import (
     Layer,
     Minimizer,
@@ -42,8 +43,6 @@ __all__ = [
     "project",
     "prox",
 ]
-
-Array = np.ndarray
 
 
 def extension(F: SetFunctionLike, P: Array) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-Array = np.ndarray
+from structot._typing import Array
 
 
 @njit(cache=True, nogil=True)

@@ -19,9 +19,8 @@ import numpy as np
 
 from structot._checks import as_matrix, one_of, positive
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.submodular.min_norm_point import min_norm_point
-
-Array = np.ndarray
 
 # What solvers see in a layer: concave functions of sums over disjoint blocks; other set functions
 # with a projection of their own; those that need the min-norm point; prices of routes over lanes,

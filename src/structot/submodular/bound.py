@@ -13,11 +13,10 @@ from typing import ClassVar, cast
 import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of
+from structot._typing import Array
 from structot.submodular.base import METRICS, Kind, Layer, Minimizer, Submodular, inner
 from structot.submodular.coordinate_descent import project_sum
 from structot.submodular.lanes import Lanes
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,9 +13,8 @@ import numpy as np
 
 from structot._checks import count, positive
 from structot._deadline import time_left
+from structot._typing import Array
 from structot.submodular.base import Oracle, Submodular
-
-Array = np.ndarray
 
 # The part of a time limit that samples may take.
 _SHARE_OF_TIME = 0.2

@@ -16,10 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.submodular.base import Submodular
 from structot.submodular.min_norm_point import Corral, min_norm_point
-
-Array = np.ndarray
 
 # Sweeps between two looks at the criterion, which costs as much as a sweep.
 _LOOK = 4

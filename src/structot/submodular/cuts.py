@@ -13,10 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from structot._checks import as_mask, as_matrix, one_of, positive
+from structot._typing import Array
 from structot.submodular import _cut_kernels
 from structot.submodular.base import METRICS, Kind, Submodular
-
-Array = np.ndarray
 
 
 class CutLayer(Submodular):

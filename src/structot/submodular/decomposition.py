@@ -12,10 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.submodular.base import Minimizer, Submodular, as_function
 from structot.submodular.min_norm_point import min_norm_point
-
-Array = np.ndarray
 
 
 def divide_and_conquer(

@@ -24,10 +24,9 @@ import numpy as np
 
 from structot._checks import as_mask, as_matrix
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.submodular.base import Kind, Layer
 from structot.transport import emd
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)

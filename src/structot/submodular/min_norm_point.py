@@ -12,8 +12,7 @@ import numpy as np
 from scipy.linalg import qr_delete, qr_insert, solve_triangular
 
 from structot._deadline import check_time
-
-Array = np.ndarray
+from structot._typing import Array
 
 # What is rounding in a length, a share this small is none, and a vertex that adds less than this
 # part of its length to the affine hull lies in it.

@@ -10,10 +10,9 @@ from abc import abstractmethod
 import numpy as np
 
 from structot._checks import as_mask, as_matrix
+from structot._typing import Array
 from structot.submodular import _rank_kernels
 from structot.submodular.base import Submodular
-
-Array = np.ndarray
 
 
 class FeatureFunction(Submodular):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.solvers.batch.proofs import CONVERGED
 from structot.solvers.solve import ConvergenceWarning
 from structot.text._warnings import warn
@@ -17,8 +18,6 @@ from structot.text.pairs import Answers
 from structot.text.phrases import Parsed
 from structot.text.sentence import Sentence
 from structot.text.sentence_cost import SentenceCost
-
-Array = np.ndarray
 
 
 class DistinctSentences:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.result import Result
 from structot.text.sentence import Sentence
 from structot.text.sentence_cost import SentenceCost
@@ -20,7 +21,6 @@ from structot.text.sentence_cost import SentenceCost
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = np.ndarray
 
 _SEEN = 0.02  # of the largest mass: less is not drawn or listed
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot._parallel import over_blocks
+from structot._typing import Array
 from structot.solvers.batch.proofs import Goal
 from structot.solvers.batch.workers import Job, over_chunks
 from structot.text import _kernels
 from structot.text._kernels import Corpus, Model
 from structot.text.sentence import restrict, starts
-
-Array = np.ndarray
 
 MAX_ITER = 20_000
 _CHUNK = 1024  # pairs that go to another process at a time

@@ -17,9 +17,8 @@ import numpy as np
 
 from structot._checks import count, one_of
 from structot._parsed import Parsed as Parsed
+from structot._typing import Array
 from structot.groups import ngrams
-
-Array = np.ndarray
 
 # Relations that a passive verb has to its words, and those of who or what suffers what it says.
 _PASSIVE = frozenset({"nsubjpass", "nsubj:pass", "auxpass", "aux:pass"})

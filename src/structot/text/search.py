@@ -16,6 +16,7 @@ import numpy as np
 
 from structot._checks import count
 from structot._compilation import announce
+from structot._typing import Array
 from structot.concave.base import CUSTOM, LINEAR
 from structot.solvers.batch.workers import over_chunks
 from structot.text import pairs as _pairs
@@ -24,8 +25,6 @@ from structot.text.distinct import DistinctSentences, solve_distinct
 from structot.text.sentence import Sentence, pack
 from structot.text.sentence_cost import SentenceCost
 from structot.text.vectors import listed
-
-Array = np.ndarray
 
 _FIRST = 16  # candidates solved at once, at least
 _PART = 8  # else this part of those that the bounds leave open

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structot._typing import Array
 from structot.text._kernels import Corpus
 from structot.text.phrases import Phrase, coverage
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

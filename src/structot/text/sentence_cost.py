@@ -18,6 +18,7 @@ import numpy as np
 
 from structot._checks import nonnegative, one_of, positive
 from structot._compilation import announce
+from structot._typing import Array
 from structot.concave import Concave, as_concave
 from structot.concave.base import CUSTOM, LINEAR, STEP
 from structot.result import Result
@@ -36,7 +37,6 @@ from structot.text.presets import UNSET, chosen
 from structot.text.sentence import Sentence, pack, starts
 from structot.text.vectors import Vocabulary
 
-Array = np.ndarray
 Text = Any  # a string, a list of tokens, or `Parsed`
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from structot._typing import Array
 from structot.text.tokens import forms
-
-Array = np.ndarray
 
 _SAMPLE = 1000  # words from which the mean distance of a larger vocabulary is taken
 _LEAST, _MOST = 1e-140, 1e140  # sizes of vectors whose squares neither vanish nor overflow

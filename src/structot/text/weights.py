@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from structot._checks import nonnegative
-
-Array = np.ndarray
+from structot._typing import Array
 
 RULES = ("sif", "count", "uniform", "idf")
 # a in a / (a + p(w)): a word this frequent weighs one half. Chosen on the training pairs of SICK

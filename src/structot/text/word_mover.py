@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from structot._typing import Array
 from structot.text.distinct import DistinctSentences
 from structot.text.explain import Explanation, explain
 from structot.text.search import Neighbors, SentenceIndex
@@ -18,8 +19,6 @@ from structot.text.sentence_cost import SentenceCost, Text
 from structot.text.tokens import WordCoverage
 from structot.text.vectors import listed
 from structot.text.weights import Frequencies
-
-Array = np.ndarray
 
 
 class WordMover(SentenceCost):

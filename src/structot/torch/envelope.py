@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from structot._typing import Array
 from structot.problem import Problem
 from structot.result import Result
 from structot.structures.derivatives import Derivatives, derivatives
 from structot.torch.gradients import weight_gradients
-
-Array = np.ndarray
 
 
 def differentiable_value(result: Result, M: Tensor, a: Any, b: Any) -> Tensor:

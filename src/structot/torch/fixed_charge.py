@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structot._typing import Array
 from structot.structures.base import Combination, Structure
 from structot.structures.coverage import Coverage
 from structot.structures.modular import Modular
 from structot.torch.stack import Stack
-
-Array = np.ndarray
 
 # How many times more places than points a layout may have.
 _WASTE = 4.0

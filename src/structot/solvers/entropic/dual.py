@@ -19,6 +19,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import over_blocks
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.blocks.pools import Pools, pool_matrix
 from structot.certificate import Dual, dual_terms, safe_sum
@@ -27,8 +28,6 @@ from structot.solvers.entropic import kernels, step_kernels
 from structot.solvers.entropic.hessian import Hessian
 from structot.solvers.entropic.relaxed import relaxed_sinkhorn
 from structot.transport import sinkhorn
-
-Array = np.ndarray
 
 # exp of this is nothing beside 1 in doubles.
 _NOTHING = -42.0

@@ -10,12 +10,11 @@ from scipy.sparse import csr_array
 
 from structot._deadline import check_time
 from structot._parallel import in_turns
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.blocks.pools import PoolMatrix
 from structot.solvers.entropic import kernels
-
-Array = np.ndarray
 
 
 class Hessian:

@@ -6,10 +6,9 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import over_blocks
+from structot._typing import Array
 from structot.marginals import Marginals
 from structot.solvers.entropic import kernels
-
-Array = np.ndarray
 
 
 def relaxed_sinkhorn(

@@ -22,6 +22,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
+from structot._typing import Array
 from structot.certificate import Dual
 from structot.problem import Problem
 from structot.solvers._held import held_direction
@@ -30,8 +31,6 @@ from structot.solvers.base import Solver
 from structot.solvers.entropic.hessian import Directions, Hessian
 from structot.solvers.entropic.special import smooth_dual
 from structot.solvers.start import Start
-
-Array = np.ndarray
 
 # Damping, as a fraction of the diagonal of H: beyond rounding.
 _RIDGE = 1e-10

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from structot._parallel import over_blocks
+from structot._typing import Array
 from structot.blocks.pools import Pools
 from structot.problem import Problem
 from structot.solvers.entropic import kernels
 from structot.solvers.entropic.dual import BlocksDual, SmoothDual, is_uniform, sums_of
 from structot.solvers.entropic.hessian import Hessian
-
-Array = np.ndarray
 
 
 class PlainDual(SmoothDual):

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.problem import Problem
 from structot.solvers.start import Start
 from structot.transport import emd
-
-Array = np.ndarray
 
 
 def coarse_start(problem: Problem, discount: float) -> Start:

@@ -19,6 +19,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import in_turns, over_blocks
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.blocks.pools import PoolMatrix, Pools, pool_matrix
 from structot.certificate import potential_size, transport_bound
@@ -27,8 +28,6 @@ from structot.solvers._held import held_direction
 from structot.solvers.newton import kernels
 from structot.solvers.newton.hessian import GroupedHessian
 from structot.submodular.base import inner as inner_product
-
-Array = np.ndarray
 
 # (u, v) with u ⊕ v in P(F), and the bound they prove.
 Proof = tuple[Array, Array, float]

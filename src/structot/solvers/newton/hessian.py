@@ -19,11 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.blocks.layout import Edges
 from structot.solvers.newton import kernels
-
-Array = np.ndarray
 
 # Fewest unknowns of a chunk: below this size a call costs more than it computes.
 _CHUNK = 64

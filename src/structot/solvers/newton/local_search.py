@@ -23,12 +23,11 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from structot._deadline import call_foreign, time_left
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.blocks.pools import Pools
 from structot.problem import Problem
 from structot.solvers.newton import kernels
-
-Array = np.ndarray
 
 # Moves per point, beside the edges that carry mass alone.
 _WIDTH = 3

@@ -15,6 +15,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.certificate import Dual, relative_gap
 from structot.problem import Problem
@@ -25,8 +26,6 @@ from structot.solvers.newton.dual import ProximalDual, Value
 from structot.solvers.newton.local_search import Search
 from structot.solvers.start import Start
 from structot.transport.rounding import split_rounding
-
-Array = np.ndarray
 
 # The weight ρ stays within this range of its first value, where arithmetic is safe.
 _RHO_RANGE = 1e-10, 1e6

@@ -16,6 +16,7 @@ import numpy as np
 
 from structot import _checks
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.certificate import (
     Dual,
     dual_by_exact_transport,
@@ -29,8 +30,6 @@ from structot.solvers.base import Solver
 from structot.solvers.start import Start
 from structot.submodular.base import Submodular
 from structot.transport import SinkhornStatus, round_plan, sinkhorn
-
-Array = np.ndarray
 
 SCHEDULES = ("constant", "sqrt")
 # Share of the independent plan in a given first plan: multiplicative steps never leave a zero.

@@ -25,8 +25,6 @@ from structot.solvers.paper.mirror import (
 from structot.solvers.paper.tangents import Tangents
 from structot.solvers.start import Start
 
-Array = np.ndarray
-
 
 @dataclass(frozen=True)
 class MirrorDescent(MirrorSolver):

@@ -14,6 +14,7 @@ import numpy as np
 
 from structot import _checks
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.problem import Problem
 from structot.solvers.paper.mirror import (
     OVERFLOW,
@@ -26,8 +27,6 @@ from structot.solvers.paper.mirror import (
 )
 from structot.solvers.start import Start
 from structot.submodular.base import METRICS, Submodular
-
-Array = np.ndarray
 
 START_COSTS = ("projection", "vertex")
 # Entropy: smallest entry of K before a projection, relative to the largest; K = 0 stays 0 forever.

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from structot._typing import Array
 from structot.problem import Problem
 from structot.submodular.base import inner
 from structot.transport import emd
-
-Array = np.ndarray
 
 # By how much rounding may lift a linearisation above its function, relative to the terms.
 _SLACK = 1e-9

@@ -14,9 +14,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import coo_array, csc_array
 from scipy.sparse.linalg import splu
 
+from structot._typing import Array
 from structot.solvers.interior_point.chords.program import Program
-
-Array = np.ndarray
 
 # A step ends at this share of the way to the first unknown that would become negative.
 _BOUNDARY = 0.99

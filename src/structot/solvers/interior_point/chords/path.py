@@ -19,6 +19,7 @@ from operator import attrgetter
 import numpy as np
 
 from structot._deadline import check_time
+from structot._typing import Array
 from structot.certificate import Dual, dual_by_exact_transport, dual_from_cost, entropic_bound
 from structot.problem import Problem
 from structot.solvers._cutting_planes import rounded
@@ -27,8 +28,6 @@ from structot.solvers.interior_point.chords.newton import Point, newton_step
 from structot.solvers.interior_point.chords.program import Pairs, Program, first_knots, refined
 from structot.submodular.base import inner
 from structot.transport import InfeasibleError, c_transform, emd
-
-Array = np.ndarray
 
 # Pairs up to which it is tried: its systems are dense in the points, and slow beyond.
 MOST_PAIRS = 20_000

@@ -20,12 +20,11 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.sparse import coo_array
 
+from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.concave import Step as Jump
 from structot.problem import Problem
 from structot.submodular.cuts import CutLayer
-
-Array = np.ndarray
 
 # Knots of a smooth function at first: each this many times the last.
 _RATIO = 64.0

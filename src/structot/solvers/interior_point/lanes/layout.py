@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structot._typing import Array
 from structot.problem import Problem
 from structot.submodular.lanes import Lanes
-
-Array = np.ndarray
 
 # Sizes of groups that are kept apart; of more, some are filled up to the next of fewer sizes, by
 # this share of themselves at most.

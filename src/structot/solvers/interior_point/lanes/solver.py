@@ -17,8 +17,6 @@ from structot.solvers.interior_point.lanes.program import Point, Prices, Program
 from structot.solvers.interior_point.lanes.start import first_point
 from structot.solvers.start import Start
 
-Array = np.ndarray
-
 # A certificate is made each time that Σ x z has fallen below this part of what it was at the last.
 _NEWS = 0.5
 # The path has ended where Σ x z is this small beside the value.
