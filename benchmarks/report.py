@@ -30,7 +30,6 @@ LINES = (
         "classes",
         "POT sinkhorn_lpl1_mm",
     ),
-    ("plain transport by POT's network simplex (the same problems)", "classes", "POT emd"),
     (
         "POT's log-domain Sinkhorn (n = 1000, fixed charge with entropy, gap 1e-6)",
         "fixed_charge",
