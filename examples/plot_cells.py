@@ -4,8 +4,8 @@ Cells of two batches
 
 Two batches of cells were sorted into types, but the instrument has changed and so have the
 proportions. The types of the second batch are groups without names: a plan must find out which is
-which. ``Routes`` finds it, and says of every cell with which few cells it goes; a discount per block
-finds it by spreading every cell over its type.
+which. ``Routes`` finds it, and says of every cell with which few cells it goes; a discount per
+block finds it by spreading every cell over its type.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ structures = {
 results = {name: sot.solve(data.cost, structure=s, tol=1e-3) for name, s in structures.items()}
 
 # %%
-# How much of the mass stays in its type, and over how many cells each cell is spread. The proportions
-# of the two batches do not allow all of it.
+# How much of the mass stays in its type, and over how many cells each cell is spread. The
+# proportions of the two batches do not allow all of it.
 
 same = data.source_labels[:, None] == data.target_labels
 shares = [np.bincount(y) / y.size for y in labels]
