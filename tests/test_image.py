@@ -231,3 +231,19 @@ def test_structure_is_more_uniform_than_emd_and_sharper_than_entropy(source, tar
     assert uniform["auto"] < 0.97 * uniform["emd"]
     assert sharp["auto"] > 1.03 * sharp["entropic"]
     assert all(answer.result.converged for answer in answers.values())
+
+
+def test_routes_keep_regions_together_and_more_of_the_shade_inside_than_groups():
+    rng = np.random.default_rng(0)
+    regions = np.repeat([[0, 1]], 12, axis=0).repeat(6, axis=1)
+    shade = 0.2 * rng.random((12, 12, 1))
+    source = np.clip(np.where(regions[..., None] == 0, 0.1, 0.7) + shade, 0, 1) * np.ones(3)
+    target = np.clip(source * [0.5, 1.0, 0.2] + 0.1, 0, 1)
+    options = {"segments": (regions, regions), "n_samples": 60, "random_state": 0}
+    together, spread_out = (
+        ColorTransfer.of(source, target, method=method, **options) for method in ("routes", "auto")
+    )
+    assert together.result.converged
+    assert together.result.concentration > 0.99
+    assert together.result.partners.mean() < spread_out.result.partners.mean()
+    assert spread(together.image, regions) > spread(spread_out.image, regions)

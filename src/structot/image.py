@@ -27,10 +27,12 @@ from structot.groups import superpixels
 from structot.result import Result
 from structot.solvers.solve import METHODS, solve
 from structot.structures.groups import Groups
+from structot.structures.routes import Routes
 
 __all__ = ["ColorTransfer", "sharpness", "spread", "transfer_colors"]
 
 PLAIN_METHODS = ("emd", "entropic")  # without structure, for comparison
+ROUTES = "routes"
 SPACES = ("rgb", "lab")
 SEGMENTATIONS = ("felzenszwalb", "slic")
 
@@ -132,8 +134,10 @@ class ColorTransfer:
         space
             ``"rgb"``, or ``"lab"`` for distances nearer to those an eye sees.
         method
-            ``"auto"`` or a method of `solve` for the structured plan; ``"emd"`` for plain
-            transport, ``"entropic"`` for plain transport with entropy.
+            ``"auto"`` or a method of `solve` for the structured plan; ``"routes"`` for a price on
+            routes between regions (`Routes`, with its own charge; ``alpha`` is not used), which
+            keeps more of the light and shade inside a region; ``"emd"`` for plain transport,
+            ``"entropic"`` for plain transport with entropy.
         reg
             Weight of that entropy, as a share of the mean cost.
         tol, time_limit
@@ -148,7 +152,7 @@ class ColorTransfer:
         >>> ColorTransfer.of(stripes, 1 - stripes, segments=(stripes, stripes)).result.converged
         True
         """
-        _checks.one_of("method", method, (*METHODS, *PLAIN_METHODS))
+        _checks.one_of("method", method, (*METHODS, *PLAIN_METHODS, ROUTES))
         _checks.one_of("space", space, SPACES)
         n_samples = _checks.count("n_samples", n_samples)
         rng = np.random.default_rng(random_state)
@@ -164,18 +168,25 @@ class ColorTransfer:
         x, y = colors[0].reshape(-1, 3)[i], colors[1].reshape(-1, 3)[j]
         xs, ys = labels[0].ravel()[i], labels[1].ravel()[j]
         M = np.sum((x[:, None] - y[None]) ** 2, axis=2)
-        options: dict[str, Any] = {"tol": tol, "time_limit": time_limit}
-        if method == "entropic":
-            options["reg"] = _checks.positive("reg", reg) * (float(M.mean()) or 1.0)
-        elif method != "emd":
-            g = ThresholdSqrt(_checks.nonnegative("alpha", alpha), scale=_SMOOTHING)
-            options |= {"structure": Groups(xs, ys, g, units="block"), "method": method}
+        options = {"tol": tol, "time_limit": time_limit, **_model(method, M, xs, ys, alpha, reg)}
         result = solve(M, a, b, **options)
         displacement = result.plan @ y / result.plan.sum(axis=1, keepdims=True) - x
         moved = _displaced(colors[0].reshape(-1, 3), labels[0].ravel(), x, xs, displacement)
         rgb = _from_space(moved.reshape(colors[0].shape), space)
         grey = images[0].grey and images[1].grey
         return cls(images[0].like(rgb, grey), result, labels[0], labels[1])
+
+
+def _model(method: str, M: Array, xs: Array, ys: Array, alpha: float, reg: float) -> dict[str, Any]:
+    """What `solve` is asked for: entropy, a structure between the regions xs and ys, or neither."""
+    if method == "entropic":
+        return {"reg": _checks.positive("reg", reg) * (float(M.mean()) or 1.0)}
+    if method == "emd":
+        return {}
+    if method == ROUTES:
+        return {"structure": Routes(xs, ys)}
+    g = ThresholdSqrt(_checks.nonnegative("alpha", alpha), scale=_SMOOTHING)
+    return {"structure": Groups(xs, ys, g, units="block"), "method": method}
 
 
 def spread(image: Any, segments: Any) -> float:

@@ -42,7 +42,7 @@ def colors(
         bool,
         typer.Option("--compare", help="Also draw EMD and entropic transport, beside OUT."),
     ] = False,
-    method: Annotated[str, typer.Option(help="auto, emd, entropic, newton, splitting.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, routes, emd, entropic, splitting.")] = "auto",
     segments: Annotated[str, typer.Option(help="felzenszwalb or slic.")] = "felzenszwalb",
     n_segments: Annotated[int, typer.Option(help="About how many regions.")] = 50,
     samples: Annotated[int, typer.Option(help="Sampled pixels of each image.")] = 1000,
@@ -63,7 +63,7 @@ def colors(
 
     - `structot colors photo.png palette.jpg plain.png --method emd`
     """
-    from structot.image import PLAIN_METHODS, ColorTransfer
+    from structot.image import PLAIN_METHODS, ROUTES, ColorTransfer
     from structot.solvers.solve import ConvergenceWarning
 
     beside = out.with_name(f"{out.stem}-compare.png") if compare else None
@@ -73,7 +73,7 @@ def colors(
     refuse_existing(beside, force)
     images = read_image(source), read_image(target)
     _refuse_loss(out, *images)
-    if alpha is not None and method in PLAIN_METHODS:
+    if alpha is not None and method in (*PLAIN_METHODS, ROUTES):
         raise ValueError(f"--alpha has no effect with --method {method}; leave it out.")
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     options |= {"n_samples": samples, "n_segments": n_segments}
