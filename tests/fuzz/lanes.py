@@ -44,14 +44,21 @@ def overpaid(F: BoundCost, K: Array) -> float:
         gain = np.maximum(D[np.ix_(i, j)] - 4 * EPS * size[np.ix_(i, j)], 0.0)
         if not gain.any():
             continue
-        # In units of the block, so that the tolerances of HiGHS mean something.
-        most, mass = gain.max(), max(a[i].max(), b[j].max())
+        # Rows in units of what they allow and columns in units of what they may carry, so that the
+        # tolerances of HiGHS mean something for points of little weight, too.
+        most, limits = gain.max(), np.concatenate([a[i], b[j]])
+        carried = np.minimum.outer(a[i], b[j]).ravel()
         sums = np.vstack(
             [np.kron(np.eye(i.size), np.ones(j.size)), np.kron(np.ones(i.size), np.eye(j.size))]
         )
-        limits = np.concatenate([a[i], b[j]]) / mass
-        best = linprog(-gain.ravel() / most, sums, limits)
-        paid = -best.fun * most * mass
+        worth = gain.ravel() / most * carried
+        best = linprog(
+            -worth / worth.max(),
+            sums * carried / limits[:, None],
+            np.ones(limits.size),
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        paid = -best.fun * worth.max() * most
         excess += max(0.0, float(paid - price[k, t] * (1 + 1e-12) - 1e-9 * paid))
     return excess
 
