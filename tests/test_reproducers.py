@@ -108,6 +108,75 @@ def test_a_plan_whose_tiny_points_are_rounded_may_cost_less_than_the_bound_by_at
             assert one.lower_bound <= other.value + one.atol + other.atol
 
 
+@pytest.mark.parametrize("method", ["splitting", "interior_point", "mirror_prox"])
+def test_a_cost_that_rounding_raised_where_no_known_plan_goes_proves_nothing(method):
+    """Left of multipliers of 1e12, K was 5e-4 too high on one pair, which was best for K alone."""
+    far = 1e15
+    M = [
+        [0.207, 0.819, far, 0.393, 0.189, 0.6, 0.516, far, 0.924, 0.365, far],
+        [0.703, 0.945, 0.26, 0.065, 0.765, 0.93, 0.865, 0.506, 0.315, far, 0.049],
+        [0.849, 0.523, 0.849, 0.472, 0.654, 0.336, 0.308, 0.118, 0.825, 0.012, 0.084],
+    ]
+    a = np.array([0.621008670564935, 1.2928944054908214e-07, 0.3789912001456244])
+    sources = [[0, 1], [1, 2]]
+    targets = [list(range(11)), [0, 1, 4, 6, 7, 8, 9, 10], [3, 6, 8]]
+    structure = sot.Modular() + sot.Coverage(sources, targets, 0.0, units="cost")
+    result = quiet(M, a, structure=structure, method=method, tol=1e-8, max_iter=3000)
+    optimum = quiet(M, a).value  # a price of 0 is none
+    assert result.lower_bound <= optimum + result.atol
+    assert verify(M, a, None, structure, result).holds()
+
+
+def test_tariffs_of_highs_are_not_below_zero():
+    """HiGHS takes -1e-9 of the largest tariff for no less than 0; below budgets that was a gain."""
+    far = 1e14
+    M = [
+        [7.662, 0.042, 1.932, 0.035, 0.81, 1.561, 2.653, far, 3.666, 6.126, 0.147],
+        [1.394, 1.91, far, 1.959, far, far, 0.002, 0.011, 0.107, 0.788, 1.45],
+        [far, 0.126, 2.37, 0.114, far, far, far, far, 4.26, 6.888, 0.283],
+        [far, far, 1.108, far, 0.316, far, 1.667, far, 2.487, 4.569, 0.002],
+        [0.646, far, 0.33, 3.158, far, far, 0.113, 0.073, 0.002, far, 2.501],
+        [8.388, far, far, 0.1, 1.057, 1.898, 3.087, 3.321, far, 6.777, 0.261],
+        [far, 0.009, 1.192, 0.012, far, 0.905, 1.77, 1.949, 2.613, 4.739, 0.007],
+    ]
+    a = np.full(7, 5.494205447539799e-07)
+    b = [5.1624917504895825e-15, 2.8808051826221962e-08, 5.565047566683025e-15]
+    b += [2.6367871952081614e-06, 1.9513217690468642e-13, 5.548782156430818e-10]
+    b += [1.0138700303691342e-09, 1.0093276077690013e-14, 1.329907227063893e-11]
+    b += [1.178766302966369e-06, 5.83181271148541e-18]
+    charge = np.array(
+        [
+            [0.007242783878565426, 0.01350801179196739, 0.005834566670564035],
+            [0.015021360350488146, 0.0054029587910223225, 0.0],
+            [0.01438654014926726, 0.012167765557031016, 0.0025785080093633744],
+        ]
+    )
+    more = np.array(
+        [
+            [0.005906414934547281, 0.01304907852213074],
+            [0.00826612041006382, 0.0042956004856020075],
+            [0.008506151360807067, 0.004770836771964235],
+        ]
+    )
+    charge = np.hstack([charge, more])
+    labels = [1, 1, 0, 1, 2, 0, 0], [0, 2, 3, 1, 0, 4, 1, 4, 3, 2, 3]
+    structure = sot.Routes(*labels, charge, units="cost")
+    result = quiet(M, a, b, structure=structure, method="linear_program", tol=1e-2)
+    assert verify(M, a, b, structure, result).holds()
+
+
+def test_verify_knows_the_independent_plan_to_rounding_only():
+    """P = r costs 1e-38 where r is known as a product of doubles, and 1e-51 where it is exact."""
+    a = np.array([0.004815627035526966])
+    b = [0.0045695178264339685, 3.570556424167708e-08, 0.0002432484365874379]
+    b += [2.782406849370437e-06, 1.1799592173768845e-09, 1.2868481617639246e-13]
+    b += [4.147361630764949e-08, 6.572134444068243e-14, 6.322017004691511e-12]
+    structure = sot.Groups([0], [0, 3, 2, 2, 3, 0, 3, 0, 2], c.Power(0.5), units="cost")
+    M, reg = np.zeros((1, 9)), 0.3313604171514796
+    result = sot.solve(M, a, b, structure=structure, reg=reg, tol=0.01, method="interior_point")
+    assert verify(M, a, b, structure, result, reg=reg).holds()
+
+
 def test_half_a_step_that_is_right_is_kept_when_the_other_half_is_not_a_number():
     problem = Problem.of(np.array([[1.0, 2.0], [3.0, 1.0]]))
     plan, dual = first_answer(problem)

@@ -117,7 +117,9 @@ def index_lists(scene: Scene, size: int) -> list[list[int]]:
         return [list(range(i, i + width)) for i in range(size - width + 1)]
     count = int(scene.rng.integers(1, 4))
     sizes = scene.rng.integers(1, size + 1, count).tolist()
-    return [sorted(scene.rng.permutation(size)[:k].tolist()) for k in sizes]
+    drawn = [tuple(sorted(scene.rng.permutation(size)[:k].tolist())) for k in sizes]
+    # Each once: one list per point with repetitions looks like one-hot rows, and is refused.
+    return [list(group) for group in dict.fromkeys(drawn)]
 
 
 def _sides(scene: Scene, overlapping: bool) -> tuple[str, str]:

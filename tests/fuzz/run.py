@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     # Workers share the cores: one thread each for linear algebra, set before they import it.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    # A run in the background inherits ignored interrupts; its report is written on one all the same.
+    # A run in the background inherits ignored interrupts; one must write its report all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     report = Report(options.out, options.time_limit, options.decades)
     seeds = iter(range(options.start, options.start + options.n))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structot._typing import Array
-from structot.certificate.rule import safe_sum
+from structot.certificate.rule import bound_rounding, safe_sum
 from structot.marginals import relaxed_emd
 from structot.problem import Problem
 from structot.submodular.base import inner
@@ -138,13 +138,31 @@ def _as_entropic(problem: Problem, dual: Dual) -> Dual:
     return dual._replace(bound=entropic_bound(problem, dual.u, dual.v, dual.K))
 
 
+def lowered(K: Array, size: Array | float) -> Array:
+    """K less its rounding error, pair by pair; ``size`` is that of what it was computed from.
+
+    What a solver computes as a point of B(F) may be above it by rounding. How much that raises the
+    bound depends on the plan that is best for K, not on one that is known: only a K that is low
+    enough on every pair is safe.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> K, size = np.array([[0.5, 0.25]]), np.array([[1e12, 0.0]])  # 0.5 was left of 1e12
+    >>> lowered(K, size)
+    array([[0.49798852, 0.25      ]])
+    """
+    return K - bound_rounding(K.size) * np.where(np.isfinite(K), size, 0.0)
+
+
 def dual_from_cost(
     problem: Problem, K: Array, u: Array | None = None, made_of: float = 0.0
 ) -> Dual:
     """The bound of a cost K in B(F) by c-transform, from row potentials u (0 by default).
 
-    ``made_of`` is the size, as <P, ·> at a plan, of what K was computed from, if that is more than
-    K itself: its rounding error is relative to it.
+    ``made_of`` is the size, as <Q, ·> at every plan Q, of what K was computed from, if that is more
+    than the potentials: its rounding error is relative to it. Where it differs between plans K must
+    be `lowered` instead.
 
     Examples
     --------
@@ -199,7 +217,7 @@ def dual_from_tariffs(problem: Problem, alpha: Array, beta: Array, u: Array) -> 
     return dual_from_cost(problem, K, u)
 
 
-def dual_by_exact_transport(problem: Problem, K: Array, made_of: float = 0.0) -> Dual:
+def dual_by_exact_transport(problem: Problem, K: Array) -> Dual:
     """The best bound of a cost K in B(F): exact transport with it. The expensive last resort.
 
     Examples
@@ -213,10 +231,10 @@ def dual_by_exact_transport(problem: Problem, K: Array, made_of: float = 0.0) ->
     try:
         u, v = relaxed_emd(K, problem.marginals).potentials
     except RuntimeError:  # the network simplex gave up
-        return dual_from_cost(problem, K, None, made_of)
+        return dual_from_cost(problem, K)
     if problem.marginals.hard:
-        return Dual(u, v, K, transport_bound(problem, u, v, made_of))
-    return dual_from_cost(problem, K, u, made_of)
+        return Dual(u, v, K, transport_bound(problem, u, v))
+    return dual_from_cost(problem, K, u)
 
 
 def first_answer(problem: Problem) -> tuple[Array, Dual]:

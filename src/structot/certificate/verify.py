@@ -175,7 +175,8 @@ def _value_again(problem: Problem, P: Array) -> tuple[float, float]:
     r = np.multiply.outer(problem.a.astype(np.longdouble), problem.b) / problem.total
     r, x = r[inside], P[inside]
     entropy = math.fsum((d * _divergence(x, r)).astype(float).tolist())
-    change = float(np.sum(d * np.abs(x - r)))
+    # A solver knows r, a product, to rounding only: with P = r that is all there is.
+    change = float(np.sum(d * (np.abs(x - r) + EPS * r)))
     return value + problem.reg * entropy, ROUNDING * (size + problem.reg * (entropy + change))
 
 

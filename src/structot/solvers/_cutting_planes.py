@@ -26,11 +26,11 @@ from scipy.sparse import coo_array, csr_array, hstack, vstack
 from structot._deadline import call_foreign, check_time, time_left
 from structot._typing import Array
 from structot.blocks.function import Blocks
-from structot.certificate import dual_by_exact_transport, dual_from_cost, first_answer
+from structot.certificate import dual_by_exact_transport, dual_from_cost, first_answer, lowered
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.start import Start
-from structot.submodular.base import Submodular, inner
+from structot.submodular.base import Submodular
 from structot.transport import InfeasibleError, emd, round_plan, split_rounding
 
 # Where cuts are made: shares of the best plan in the point between it and the plan of the program.
@@ -65,8 +65,8 @@ def cutting_planes(problem: Problem, start: Start) -> Iterator[Step]:
         found = problem.objective(P)
         if found < value:
             best, value, waited = P, found, 0
-        size = inner(P, np.abs(K))
-        proofs = dual_from_cost(problem, K, u, size), dual_by_exact_transport(problem, K, size)
+        K = lowered(K, np.abs(K))
+        proofs = dual_from_cost(problem, K, u), dual_by_exact_transport(problem, K)
         proof = max(proofs, key=attrgetter("bound"))
         if proof.bound > bound:
             bound, waited = proof.bound, 0

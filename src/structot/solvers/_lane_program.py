@@ -68,8 +68,9 @@ class LaneProgram:
         x, multipliers = answer
         P = np.zeros(problem.shape)
         P[self.live] = np.maximum(mass * multipliers[: -lanes.price.size], 0.0)
-        alpha = x[self.alpha : self.beta].reshape(n, -1)
-        beta = x[self.beta : self.width].reshape(-1, m)
+        tariffs = np.maximum(x[self.alpha : self.width], 0.0)  # to HiGHS -1e-9 is no less than 0
+        alpha = tariffs[: self.beta - self.alpha].reshape(n, -1)
+        beta = tariffs[self.beta - self.alpha :].reshape(-1, m)
         K = lanes.surcharge(*lanes.within_budget(alpha, beta)) + self.cost
         u = x[:n] + (x[-1] if problem.marginals.levels else 0.0)
         return P, K, np.where(problem.a > 0, u, -np.inf)

@@ -35,13 +35,12 @@ from structot._checks import positive
 from structot._deadline import check_time
 from structot._typing import Array
 from structot.blocks.stack import Stack
-from structot.certificate import dual_by_exact_transport, dual_from_cost
+from structot.certificate import dual_by_exact_transport, dual_from_cost, lowered
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers._parts import GenericPart, Part, parts_of
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
-from structot.submodular.base import inner
 from structot.transport import MarginalProjection
 
 # Restart when the residual fell below the first share of its value at the anchor, or below the
@@ -318,10 +317,9 @@ class _Copies:
         best = int(np.argmin(values))
         check_time()
         point = -self.rho * self.d * y
-        K = self._worst_cost(point)
-        made_of = inner(plans[best], self._sum(np.abs(point)))
+        K = lowered(self._worst_cost(point), self._sum(np.abs(point)))
         if exact and problem.marginals.linear:
-            dual = dual_by_exact_transport(problem, K, made_of)
+            dual = dual_by_exact_transport(problem, K)
         else:
-            dual = dual_from_cost(problem, K, p, made_of)
+            dual = dual_from_cost(problem, K, p)
         return Step(values[best], lambda: plans[best], dual.bound, lambda: dual)

@@ -235,7 +235,7 @@ def _relaxed(K: Array, a: Array, b: Array) -> float:
     """Each column takes its least cost, the rest goes to the rows: a·u + b·v with u ⊕ v <= K."""
     proof = Proof(K, np.zeros(a.size), np.zeros(b.size))
     c_transform_kernel(K, proof.u, proof.v)
-    return transport_bound(proof, a, b, 0.0)
+    return transport_bound(proof, a, b)
 
 
 @_jit

@@ -37,6 +37,7 @@ from structot.solvers.batch.proofs import (
     Goal,
     Outcome,
     Proof,
+    bound_rounding,
     dot,
     is_converged,
     keep,
@@ -225,21 +226,21 @@ def _advance(problem: Small, rho: float, state: State) -> float:
 
 
 @_jit
-def _prove(problem: Small, rho: float, state: State, P: Array, proof: Proof) -> float:
+def _prove(problem: Small, rho: float, state: State, proof: Proof) -> float:
     """What K = C + (the multipliers ρ d (Z - S), projected onto the base polytopes) proves."""
     S, x, edge, d = state.S, state.x, problem.copies.edge, problem.copies.d
-    flat, plan, cost = state.Z.ravel(), P.ravel(), proof.K.ravel()
-    made_of = 0.0
+    flat, cost = state.Z.ravel(), proof.K.ravel()
+    proof.K[:] = problem.C
+    rounding = bound_rounding(flat.size)
     for c in range(S.size):
         x[c] = rho * d[c] * (flat[edge[c]] - S[c])
-        made_of += plan[edge[c]] * abs(x[c])
+        cost[edge[c]] -= rounding * abs(x[c])  # as `certificate.lowered`
     project(x, problem.copies, state.memory)
-    proof.K[:] = problem.C
     for c in range(S.size):
         cost[edge[c]] += x[c]
     for i in range(proof.u.size):
         proof.u[i] = rho * state.p[i]
-    return proved(proof, problem.a, problem.b, made_of)
+    return proved(proof, problem.a, problem.b)
 
 
 @_jit
@@ -315,7 +316,7 @@ def _iterate(
             if candidate < value:
                 value = candidate
                 P[:] = Q
-            new = _prove(problem, rho, state, P, proof)
+            new = _prove(problem, rho, state, proof)
             if new > bound:
                 bound = new
                 keep(best, proof)
@@ -345,7 +346,7 @@ def solve_plain(C: Array, a: Array, b: Array, goal: Goal, P: Array, best: Proof)
     """min <C, P> over U(a, b): plan and proof in place."""
     exact(C, a, b, P, best.u, best.v)
     best.K[:] = C
-    value, bound = dot(C.ravel(), P.ravel()), transport_bound(best, a, b, 0.0)
+    value, bound = dot(C.ravel(), P.ravel()), transport_bound(best, a, b)
     if bound < 0.0:
         best.u[:] = 0.0
         best.v[:] = 0.0
@@ -372,7 +373,7 @@ def solve_small(
     problem = make_small(C, a, b, copies)
     state = _make_state(problem)
     value = objective(P, C, copies, state.x, state.memory)
-    bound = proved(best, a, b, 0.0)
+    bound = proved(best, a, b)
     atol, closed = _judge(value, bound, goal, P, best, problem)
     if closed or goal.max_iter == 0:
         return Outcome(value, value, bound, atol, 0, CONVERGED if closed else LIMIT)

@@ -47,8 +47,6 @@ class Newton(Solver):
     rho
         First weight of the proximal term, relative to max(n, m) / T times the mean slope of g over
         single pairs.
-    warm
-        ρ is divided by this from a start that is near the answer: one that was given, or `coarse`.
     coarse
         Transport between groups is the start where spreading mass evenly over blocks costs less
         than this part of what its pairs cost alone; 0 for never.
@@ -87,7 +85,6 @@ class Newton(Solver):
     """
 
     rho: float = 1.0
-    warm: float = 8.0
     coarse: float = 0.05
     accuracy: float = 0.3
     inner_steps: int = 12
@@ -162,11 +159,7 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
     pace = _Pace(_first_rho(problem, inner.layer, options), options)
     if start.plan is None and start.potentials is None:
         start = coarse_start(problem, options.coarse)
-    if start.plan is not None and start.potentials is not None:
-        pace.rho /= options.warm
-    n, m = problem.shape
-    p, q = (np.zeros(n), np.zeros(m)) if start.potentials is None else start.potentials
-    p, q = problem.released(p, q)
+    p, q = problem.released(*_multipliers(problem, start))
     inner.centre(problem.independent if start.plan is None else start.plan, pace.rho)
     del start  # as large as the problem, and not needed again
     search = _search(problem, inner, options)
@@ -200,6 +193,22 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
         pace.adapt(steps, solved)
         p, q = value.p, value.q
         inner.centre(plan, pace.rho)
+
+
+def _multipliers(problem: Problem, start: Start) -> tuple[Array, Array]:
+    """The potentials of a start, in proportion to what its plan costs here; zeros without any.
+
+    For the problem they come from they cost as much as the plan, (p ⊕ q) · P = f(P). A neighbour
+    of it, with another discount, has other prices.
+    """
+    if start.potentials is None:
+        return np.zeros(problem.shape[0]), np.zeros(problem.shape[1])
+    p, q = start.potentials
+    if start.plan is None or not problem.marginals.hard:
+        return p, q
+    paid, price = float(problem.a @ p + problem.b @ q), problem.objective(start.plan)
+    factor = price / paid if paid > 0.0 and price > 0.0 else 1.0
+    return factor * p, factor * q
 
 
 def _search(problem: Problem, inner: ProximalDual, options: Newton) -> Search | None:

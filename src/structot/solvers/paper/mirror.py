@@ -22,6 +22,7 @@ from structot.certificate import (
     dual_by_exact_transport,
     dual_from_cost,
     dual_from_potentials,
+    lowered,
     relative_gap,
 )
 from structot.problem import Problem
@@ -205,19 +206,14 @@ class Averages:
         # The row potentials of P ∝ exp(-Σ η K) belong to entropic transport with cost K̄ and
         # regularisation 1 / Σ η: divided by Σ η they are nearly optimal for K̄ itself.
         rows = last.rows / self.means[0].weight
-        costs = [
-            mean.K.copy() if allowed is None else np.where(allowed, mean.K, np.inf)
-            for mean in self.means
-        ]
+        costs = [self._proved_cost(mean.K) for mean in self.means]
         check_time()
-        sizes = [self._made_of(mean) for mean in self.means]
-        pairs = list(zip(costs, sizes, strict=True))
-        duals = [dual_from_cost(problem, K, rows, size) for K, size in pairs] + self.known_duals
+        duals = [dual_from_cost(problem, K, rows) for K in costs] + self.known_duals
         if t == 1:  # one step says little; a cost >= 0 proves at least 0 from u = 0
-            duals.append(dual_from_cost(problem, costs[0], None, sizes[0]))
+            duals.append(dual_from_cost(problem, costs[0]))
         if t >= self.next_exact:
             self.next_exact = int(np.ceil(_EXACT_FACTOR * t))
-            duals += [dual_by_exact_transport(problem, K, size) for K, size in pairs]
+            duals += [dual_by_exact_transport(problem, K) for K in costs]
         dual = max(duals, key=attrgetter("bound"))
         self.known_plans, self.known_duals = [], []
         self.value, self.bound = min(self.value, value), max(self.bound, dual.bound)
@@ -227,12 +223,11 @@ class Averages:
         check_time()
         return self.problem.objective(P)
 
-    def _made_of(self, mean: _Mean) -> float:
-        """The size of what K̄ was computed from, as <P, ·> at a plan."""
-        size = np.abs(mean.K)
-        if self._blurred:
-            return _BLUR * self.problem.total * float(size.max())
-        return float(np.sum(mean.P * size))
+    def _proved_cost(self, K: Array) -> Array:
+        """K̄ less its rounding error, +inf on forbidden pairs."""
+        allowed, size = self.problem.function.allowed, np.abs(K)
+        K = lowered(K, _BLUR * float(size.max()) if self._blurred else size)
+        return K if allowed is None else np.where(allowed, K, np.inf)
 
 
 OVERFLOW = Step(value=np.nan)

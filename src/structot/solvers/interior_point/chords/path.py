@@ -20,13 +20,18 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot._typing import Array
-from structot.certificate import Dual, dual_by_exact_transport, dual_from_cost, entropic_bound
+from structot.certificate import (
+    Dual,
+    dual_by_exact_transport,
+    dual_from_cost,
+    entropic_bound,
+    lowered,
+)
 from structot.problem import Problem
 from structot.solvers._cutting_planes import rounded
 from structot.solvers._loop import Step
 from structot.solvers.interior_point.chords.newton import Point, newton_step
 from structot.solvers.interior_point.chords.program import Pairs, Program, first_knots, refined
-from structot.submodular.base import inner
 from structot.transport import InfeasibleError, c_transform, emd
 
 # Pairs up to which it is tried: its systems are dense in the points, and slow beyond.
@@ -148,9 +153,9 @@ def _certified(program: Program, point: Point) -> tuple[Step, Array]:
 def _proofs(problem: Problem, K: Array, P: Array, u: Array) -> Iterator[Dual]:
     """What potentials below K + ω log(P/r) prove: the loss of their exponentials is that of P."""
     if problem.reg == 0.0:
-        size = inner(P, np.where(np.isfinite(K), np.abs(K), 0.0))
-        yield dual_from_cost(problem, K, u, size)
-        yield dual_by_exact_transport(problem, K, size)
+        K = lowered(K, np.abs(K))
+        yield dual_from_cost(problem, K, u)
+        yield dual_by_exact_transport(problem, K)
         return
     r = problem.independent
     used = (r > 0.0) & (P > 0.0)
