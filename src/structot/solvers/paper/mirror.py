@@ -7,7 +7,7 @@ there, so that it can be averaged, and log P = -inf keeps these pairs empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import ClassVar
@@ -206,14 +206,14 @@ class Averages:
         # The row potentials of P ∝ exp(-Σ η K) belong to entropic transport with cost K̄ and
         # regularisation 1 / Σ η: divided by Σ η they are nearly optimal for K̄ itself.
         rows = last.rows / self.means[0].weight
-        costs = [self._proved_cost(mean.K) for mean in self.means]
+        costs = [mean.K for mean in self.means]
         check_time()
-        duals = [dual_from_cost(problem, K, rows) for K in costs] + self.known_duals
+        duals = [self._proof(dual_from_cost, K, rows) for K in costs] + self.known_duals
         if t == 1:  # one step says little; a cost >= 0 proves at least 0 from u = 0
-            duals.append(dual_from_cost(problem, costs[0]))
+            duals.append(self._proof(dual_from_cost, costs[0]))
         if t >= self.next_exact:
             self.next_exact = int(np.ceil(_EXACT_FACTOR * t))
-            duals += [dual_by_exact_transport(problem, K) for K in costs]
+            duals += [self._proof(dual_by_exact_transport, K) for K in costs]
         dual = max(duals, key=attrgetter("bound"))
         self.known_plans, self.known_duals = [], []
         self.value, self.bound = min(self.value, value), max(self.bound, dual.bound)
@@ -223,11 +223,14 @@ class Averages:
         check_time()
         return self.problem.objective(P)
 
-    def _proved_cost(self, K: Array) -> Array:
-        """K̄ less its rounding error, +inf on forbidden pairs."""
+    def _proof(self, prove: Callable[..., Dual], K: Array, *start: Array) -> Dual:
+        """What K̄, +inf on forbidden pairs, proves less its rounding error."""
         allowed, size = self.problem.function.allowed, np.abs(K)
-        K = lowered(K, _BLUR * float(size.max()) if self._blurred else size)
-        return K if allowed is None else np.where(allowed, K, np.inf)
+        known = lowered(K, _BLUR * float(size.max()) if self._blurred else size)
+        K = K.copy()
+        if allowed is not None:
+            known[~allowed] = K[~allowed] = np.inf
+        return prove(self.problem, known, *start)._replace(K=K)
 
 
 OVERFLOW = Step(value=np.nan)
