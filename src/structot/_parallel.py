@@ -187,6 +187,14 @@ def over_blocks(start: np.ndarray, work: Callable[[int, int], object]) -> list:
     return _in_pool(lambda run: work(*run), runs)
 
 
+def at_once(edges: int, work: Callable[[Any], Any], parts: Iterable[Any]) -> list:
+    """What ``work`` returns for all parts, in their order; done at the same time if it is much."""
+    parts = list(parts)
+    if edges < _SERIAL_BELOW or len(parts) == 1 or get_num_threads() == 1:
+        return [work(part) for part in parts]
+    return _in_pool(work, parts)
+
+
 def in_turns(edges: int, work: Callable[[int, int], object]) -> None:
     """Call ``work(turn, turns)`` for every turn at the same time; once if there is little to do."""
     turns = 1 if edges < _SERIAL_BELOW else get_num_threads()

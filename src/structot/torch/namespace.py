@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ _ROWS = 2048
 class Torch(NumPy):
     """Doubles on one device."""
 
+    pieces = 1  # what a device does at once is its own business
+
     add: Any = staticmethod(torch.add)
     divide: Any = staticmethod(torch.divide)
     multiply: Any = staticmethod(torch.multiply)
@@ -25,6 +28,9 @@ class Torch(NumPy):
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+
+    def at_once(self, pairs: int, work: Callable[[Any], Any], parts: Iterable[Any]) -> list:
+        return [work(part) for part in parts]
 
     def subtract(self, x: Any, y: Tensor, out: Tensor) -> Tensor:
         if isinstance(x, Tensor):

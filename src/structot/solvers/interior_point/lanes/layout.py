@@ -11,6 +11,7 @@ a linear cost, and no lane of it is left.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +38,22 @@ class Panel(NamedTuple):
     row_groups: slice
     col_groups: slice
     shape: tuple[int, int, int, int]  # (g, s, h, t): groups and their size, rows then columns
+
+    def pieces(self, count: int) -> list[Panel]:
+        """The same blocks as at most so many panels, each with some of the groups of rows."""
+        g, s, h, t = self.shape
+        cuts = np.unique(np.linspace(0, g, min(count, g) + 1).astype(int)).tolist()
+        row, group = self.rows.start, self.row_groups.start
+        return [
+            Panel(
+                slice(row + i * s, row + j * s),
+                self.cols,
+                slice(group + i, group + j),
+                self.col_groups,
+                (j - i, s, h, t),
+            )
+            for i, j in itertools.pairwise(cuts)
+        ]
 
     def pairs(self, X: Any) -> Any:
         """The view (g, s, h, t) of an array (n, m)."""

@@ -7,10 +7,13 @@ methods. All numbers are doubles.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
+
+from structot._parallel import at_once, in_turns
 
 Array = Any  # of the library in use
 
@@ -18,13 +21,39 @@ Array = Any  # of the library in use
 _SMALL = 24
 
 
-class NumPy:
-    """Arrays of NumPy, linear algebra by LAPACK."""
+def _shared(operation: np.ufunc) -> Any:
+    """The same operation into a large ``out`` of two dimensions, by all threads."""
 
-    add: Any = staticmethod(np.add)
-    divide: Any = staticmethod(np.divide)
-    multiply: Any = staticmethod(np.multiply)
-    subtract: Any = staticmethod(np.subtract)
+    def call(x: Array, y: Array, out: Array | None = None) -> Array:
+        if out is None or out.ndim != 2:
+            return operation(x, y, out=out)
+
+        def part(turn: int, turns: int) -> None:
+            i, j = (k * len(out) // turns for k in (turn, turn + 1))
+            rows = (z[i:j] if np.shape(z) == out.shape else z for z in (x, y))
+            operation(*rows, out=out[i:j])
+
+        in_turns(out.size, part)
+        return out
+
+    return staticmethod(call)
+
+
+class NumPy:
+    """Arrays of NumPy, linear algebra by LAPACK, shared by threads of our own.
+
+    Those of BLAS would wait for each other at every small matrix; on a machine with few or busy
+    cores that takes longer than the work. Here a thread has a piece of every panel, or some rows.
+    """
+
+    # Of each panel, however many threads there are: the answer does not depend on their number.
+    pieces = 16
+
+    add: Any = _shared(np.add)
+    divide: Any = _shared(np.divide)
+    multiply: Any = _shared(np.multiply)
+    subtract: Any = _shared(np.subtract)
+    at_once = staticmethod(at_once)
     where: Any = staticmethod(np.where)
     maximum: Any = staticmethod(np.maximum)
     minimum: Any = staticmethod(np.minimum)
@@ -76,8 +105,14 @@ class NumPy:
 
     def subtract_gram(self, S: Array, T: Array) -> Array:
         """S - Tᵀ T for a symmetric S, of which only the lower triangle of the answer counts."""
-        # BLAS thinks in columns: of its transpose the lower triangle is the upper one.
-        return blas.dsyrk(-1.0, T.T, beta=1.0, c=S.T, lower=0, overwrite_c=1).T
+        cuts = np.linspace(0, len(S), self.pieces + 1).astype(int).tolist()
+
+        def subtract(rows: tuple[int, int]) -> None:
+            i, j = rows
+            S[i:j, :j] -= T[:, i:j].T @ T[:, :j]
+
+        at_once(T.size, subtract, itertools.pairwise(cuts))
+        return S
 
     def factor(self, S: Array, raised: Array) -> Array:
         """The Cholesky factor of S + diag(raised), lower triangle; LinAlgError where it fails."""

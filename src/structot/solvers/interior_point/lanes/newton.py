@@ -83,30 +83,12 @@ class Newton:
         program, xp = self.program, self.program.xp
         A: dict[int, Array] = {}
         B: dict[int, Array] = {}
-        for panel in program.panels:
-            check_time()
-            G1, G2 = panel.source(self.gamma[0]), panel.target(self.gamma[1])
-            E, across = panel.blocks(self.D), panel.blocks(self.T)
-            swapped = panel.shape[1] > panel.shape[3]
-            if swapped:
-                G1, G2, E, across = G2, G1, E.swapaxes(2, 3), across.swapaxes(2, 3)
-            R = 1.0 / (E.sum(2) + G2)
-            Q = E * R[:, :, None, :]
-            F = self._root(Q, E, G1, G2)
-            X = F.swapaxes(2, 3) @ F
-            self.blocks.append(_Block(panel, swapped, X, R))
-            Q = F @ Q
-            Y = F.swapaxes(2, 3) @ Q
-            Y *= G1[..., None]
-            xp.multiply(Y, G2[:, :, None, :], out=across)
-            Q *= G2[:, :, None, :]
-            near = G1[..., None] * X * G1[:, :, None, :]
-            if swapped:
-                _collect(A, panel.rows.start, _gram(Q))
-                _collect(B, panel.cols.start, near.sum(0))
-            else:
-                _collect(A, panel.rows.start, near.sum(1))
-                _collect(B, panel.cols.start, _gram(Q.swapaxes(0, 1)))
+        check_time()
+        found = xp.at_once(program.pairs, self._eliminate_panel, program.panels)
+        for block, by_row, by_column in found:
+            self.blocks.append(block)
+            _collect(A, block.panel.rows.start, by_row)
+            _collect(B, block.panel.cols.start, by_column)
         sides = []
         for blocks, out in (
             (A, self.T.sum(1) + program.filled[0]),
@@ -121,6 +103,28 @@ class Newton:
                 diagonal[...] = total
             sides.append([blocks[first] for first in sorted(blocks)])
         return sides[0], sides[1]
+
+    def _eliminate_panel(self, panel: Panel) -> tuple[_Block, Array, Array]:
+        """The network of one panel: inside the groups of rows and of columns, across in T."""
+        G1, G2 = panel.source(self.gamma[0]), panel.target(self.gamma[1])
+        E, across = panel.blocks(self.D), panel.blocks(self.T)
+        swapped = panel.shape[1] > panel.shape[3]
+        if swapped:
+            G1, G2, E, across = G2, G1, E.swapaxes(2, 3), across.swapaxes(2, 3)
+        R = 1.0 / (E.sum(2) + G2)
+        Q = E * R[:, :, None, :]
+        F = self._root(Q, E, G1, G2)
+        X = F.swapaxes(2, 3) @ F
+        block = _Block(panel, swapped, X, R)
+        Q = F @ Q
+        Y = F.swapaxes(2, 3) @ Q
+        Y *= G1[..., None]
+        self.program.xp.multiply(Y, G2[:, :, None, :], out=across)
+        Q *= G2[:, :, None, :]
+        near = G1[..., None] * X * G1[:, :, None, :]
+        if swapped:
+            return block, _gram(Q), near.sum(0)
+        return block, near.sum(1), _gram(Q.swapaxes(0, 1))
 
     def _root(self, Q: Array, E: Array, G1: Array, G2: Array) -> Array:
         """F with FᵀF the inverse of the Schur complement diag(E1 + G1) - E R Eᵀ, Q = E R."""
@@ -173,14 +177,18 @@ class Newton:
     def _eliminate_rows(self, A: list[Array], B: list[Array]) -> None:
         """A, then the dense system of the columns."""
         program, xp = self.program, self.program.xp
-        self.F: list[tuple[slice, Array]] = []
-        for panel, inside in zip(_first(program.panels, "cols"), A, strict=True):
+        check_time()
+
+        def eliminate(where: tuple[Panel, Array]) -> tuple[slice, Array]:
+            panel, inside = where
             g, s = panel.shape[:2]
-            check_time()
             F = xp.inverse_of_lower(_cholesky(xp, inside))
-            self.F.append((panel.rows, F))
             rows = self.T[panel.rows]
             rows[...] = (F @ rows.reshape(g, s, -1)).reshape(g * s, -1)
+            return panel.rows, F
+
+        first = zip(_first(program.panels, "cols"), A, strict=True)
+        self.F: list[tuple[slice, Array]] = xp.at_once(program.pairs, eliminate, first)
         S = xp.zeros((program.b.shape[0],) * 2)
         for panel, inside in zip(_first(program.panels, "rows"), B, strict=True):
             t = panel.shape[3]
@@ -208,7 +216,9 @@ class Newton:
         """(E + diag(Γ))⁻¹ h on every block."""
         xp = self.program.xp
         answer = xp.zeros(rows.shape), xp.zeros(cols.shape)
-        for panel, swapped, X, R in self.blocks:
+
+        def eliminate(block: _Block) -> None:
+            panel, swapped, X, R = block
             h1, h2 = panel.source(rows), panel.target(cols)
             x1, x2 = panel.source(answer[0]), panel.target(answer[1])
             E = panel.blocks(self.D)
@@ -217,6 +227,8 @@ class Newton:
             other = h2 * R
             x1[...] = _times(X, h1 - _times(E, other))
             x2[...] = other - R * _times(E.swapaxes(2, 3), x1)
+
+        xp.at_once(self.program.pairs, eliminate, self.blocks)
         return answer
 
     def _add_force(self, x: tuple[Array, Array], force: Array) -> None:

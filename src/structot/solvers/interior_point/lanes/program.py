@@ -64,7 +64,7 @@ class Program:
         slack = [x for x, price in zip(weights, relaxed, strict=True) if price is not None]
         return cls(
             xp=xp,
-            panels=layout.panels,
+            panels=tuple(piece for panel in layout.panels for piece in panel.pieces(xp.pieces)),
             a=xp.array(layout.a),
             b=xp.array(layout.b),
             price=xp.array(layout.price),
@@ -86,6 +86,10 @@ class Program:
         )
 
     @property
+    def pairs(self) -> int:
+        return int(self.a.shape[0] * self.b.shape[0])
+
+    @property
     def slacks(self) -> list[tuple[int, int, float]]:
         """The side (0 or 1), the place among x of what it destroys, and the price, if relaxed."""
         sides = [(side, price) for side, price in enumerate(self.relaxed) if price is not None]
@@ -101,10 +105,13 @@ class Program:
     def lane_sums(self, X: Array) -> tuple[Array, Array]:
         """X(i, V_l) and X(U_k, j) of an array over pairs, shapes (n, L) and (K, m)."""
         rows, cols = self.xp.zeros(self.source.shape), self.xp.zeros(self.target.shape)
-        for panel in self.panels:
+
+        def add(panel: Panel) -> None:
             pairs = panel.pairs(X)
             panel.source(rows)[...] = pairs.sum(3).swapaxes(1, 2)
             panel.target(cols)[...] = pairs.sum(1)
+
+        self.xp.at_once(self.pairs, add, self.panels)
         return rows, cols
 
     def paid(self, rows: Array, cols: Array) -> Array:
@@ -124,9 +131,12 @@ class Program:
 
     def spread(self, rows: Array, cols: Array, out: Array) -> None:
         """rows_il + cols_kj for all pairs."""
-        for panel in self.panels:
+
+        def add(panel: Panel) -> None:
             by_row = panel.source(rows).swapaxes(1, 2)[:, :, :, None]
             self.xp.add(by_row, panel.target(cols)[:, None], out=panel.pairs(out))
+
+        self.xp.at_once(self.pairs, add, self.panels)
 
 
 @dataclass(eq=False)

@@ -59,10 +59,11 @@ def _certified(problem: Problem, layout: Layout, point: Point, xp: NumPy) -> Ste
     """The plan with its marginals put right, and what the tariffs within their budgets prove."""
     plan = layout.plan(xp.numpy(point.x[0]), problem.shape)
     P = problem.feasible(plan, overwrite=True)
+    value = problem.objective(P)  # before there is a worst cost: both take arrays of this size
     tariffs = layout.tariffs(problem, xp.numpy(point.z[1]), xp.numpy(point.z[2]))
     u = layout.row_potentials(xp.numpy(point.u), xp.numpy(point.v), problem.shape[0])
     proof = dual_from_tariffs(problem, *tariffs, u)
-    return Step(problem.objective(P), lambda: P, proof.bound, lambda: proof)
+    return Step(value, lambda: P, proof.bound, lambda: proof)
 
 
 def _last_resort(problem: Problem, layout: Layout, point: Point, xp: NumPy) -> Step:
