@@ -52,8 +52,8 @@ class WordMover(SentenceCost):
         ``"ngrams"``: windows, shorter at both ends. ``"dependency"``: subtrees of sentences given
         as `Parsed`; head stands against head, and dependent against dependent of the same relation,
         where a passive verb counts as the active one ("eggs are eaten by men": men do, eggs
-        suffer; see `active_voice`). None: plain WMD. Or a function from words to lists of positions, in the order that
-        counts.
+        suffer; see ``active_voice``). None: plain WMD. Or a function from words to lists of
+        positions, in the order that counts.
     stop_words
         Words to leave out: None, ``"english"``, or any words; upper and lower case alike. Phrases
         are formed from the words that are left. Note that `weights` "sif" makes stop words light
