@@ -23,15 +23,14 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_FINITE = _words(
-    """am is are was were 's 're 'm it's he's she's that's who's i'm you're we're they're isn't
-    aren't wasn't weren't ain't get gets got"""
-)
+_FINITE = _words("am is are was were isn't aren't wasn't weren't ain't get gets got")
 _HELPERS = _FINITE | _words("be been being getting gotten")  # the last one makes the passive
+_SHORT = _words("'s 're 'm")  # helpers as well, or of the owner: the dog 's tail
 _MODALS = _words(
     """will would shall should can could may might must won't wouldn't shouldn't can't couldn't
     has have had hasn't haven't hadn't"""
 )
+_VERBS = _HELPERS | _SHORT | _MODALS
 # What stands in a verb group without being a verb; words in -ly as well.
 _ADVERBS = _words("not n't never ever also always often still just now soon already almost to")
 _IRREGULAR = _words(
@@ -113,14 +112,12 @@ def reading_order(words: Sequence[str]) -> list[int]:
     [0, 1, 2, 3, 4, 5]
     """
     text = [word.lower().replace("’", "'") for word in words]
-    order = list(range(len(text)))
-    at = 0 if "by" in text else len(text)
-    while at < len(text):
-        found = _passive(text, at)
-        if found is not None:
+    order, done = list(range(len(text))), 0
+    for helper in range(len(text)) if "by" in text else ():
+        found = _passive(text, helper)
+        if found is not None and found.patient >= done:
             order[found.patient : found.end] = found.as_active()
-            at = found.end
-        at += found is None
+            done = found.end
     return order
 
 
@@ -142,7 +139,7 @@ def is_participle(word: str) -> bool:
 def _passive(text: list[str], helper: int) -> Passive | None:
     """The passive whose last helper is at a position, if there is one and its agent is named."""
     verb = _after_adverbs(text, helper + 1)
-    if text[helper] not in _HELPERS or not is_participle(_word(text, verb)):
+    if text[helper] not in _HELPERS | _SHORT or not is_participle(_word(text, verb)):
         return None
     happens = text[helper] in ("being", "getting")
     if text[verb] in _RESTING and not happens:
@@ -156,9 +153,9 @@ def _passive(text: list[str], helper: int) -> Passive | None:
     if by is None:
         return None
     group = helper
-    while group and (_is_adverb(text[group - 1]) or text[group - 1] in _HELPERS | _MODALS):
+    while group and (_is_adverb(text[group - 1]) or text[group - 1] in _VERBS):
         group -= 1
-    is_finite = any(word in _FINITE | _MODALS for word in text[group : helper + 1])
+    is_finite = any(word in _FINITE | _SHORT | _MODALS for word in text[group : helper + 1])
     patient = _subject(text, group) if is_finite else _noun_phrase(text, group)
     if patient is None:
         return None

@@ -126,7 +126,7 @@ class WordMover(SentenceCost):
         Examples
         --------
         >>> WordMover({"dogs": [1.0], "bark": [2.0]}).coverage(["Dogs bark", "zebras bark"])
-        WordCoverage: 75.00 % of 4 words in 2 texts have a vector; 0 texts are left without words
+        WordCoverage: 75.00 % of 4 words in 2 texts have a vector; 0 texts left without words
           1 word has no vector (1 different: 'zebras')
         """
         unknown: Counter[str] = Counter()
