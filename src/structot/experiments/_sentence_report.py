@@ -265,8 +265,8 @@ def _verdict(results: dict[str, Any]) -> list[str]:
     by_voice = " and ".join(f"{ours[v]['mean']:.3f} ({v[7:]})" for v in voices if v in ours)
     chosen = [whole[f"{NAMES[family]}, chosen"]["difference"] for family in ("charge", "concave")]
     return [
-        f"**Order is heard.** At least {math.floor(1e4 * least) / 100:.2f} % of all changes of order, "
-        "of each kind, with and without stop words; a sentence is at distance 0 from itself, and "
+        f"**Order is heard.** At least {math.floor(1e4 * least) / 100:.2f} % of all changes of "
+        "order, of each kind, with and without stop words; a sentence is at distance 0 from itself, and "
         "both directions are the same.",
         f"**Who did what to whom.** Paraphrases are nearer than their copies: the preset "
         f"{listed(ours)}{goal}. On reversed copies it is {clear} than the positional cost "
@@ -276,7 +276,8 @@ def _verdict(results: dict[str, Any]) -> list[str]:
         f"({_signed(gain)} in Spearman; in MSE {error('**preset**')} against "
         f"{error('plain WMD, stop words light')}), parsed phrases: {says(tree)} "
         f"({_signed(tree)}). Stop words matter more: as in gensim "
-        f"{rho('plain WMD, as in gensim')}, preset {rho('**preset**')}, dropped {rho('plain WMD, stop words dropped')}.",
+        f"{rho('plain WMD, as in gensim')}, preset {rho('**preset**')}, dropped "
+        f"{rho('plain WMD, stop words dropped')}.",
         f"**The paper's claim, that structure predicts relatedness better.** Choices by "
         f"cross-validation: the fixed charge {says(chosen[0])} ({_signed(chosen[0])}), the concave "
         f"form {says(chosen[1])} ({_signed(chosen[1])}) against the chosen plain WMD.",
