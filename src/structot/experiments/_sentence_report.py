@@ -266,8 +266,8 @@ def _verdict(results: dict[str, Any]) -> list[str]:
     chosen = [whole[f"{NAMES[family]}, chosen"]["difference"] for family in ("charge", "concave")]
     return [
         f"**Order is heard.** At least {math.floor(1e4 * least) / 100:.2f} % of all changes of "
-        "order, of each kind, with and without stop words; a sentence is at distance 0 from itself, and "
-        "both directions are the same.",
+        "order, of each kind, with and without stop words; a sentence is at distance 0 from "
+        "itself, and both directions are the same.",
         f"**Who did what to whom.** Paraphrases are nearer than their copies: the preset "
         f"{listed(ours)}{goal}. On reversed copies it is {clear} than the positional cost "
         f"({_signed(ahead)}). Swapped roles split by voice: {by_voice}. Parsed phrases: "
