@@ -10,7 +10,7 @@ a word in the text; all words are in lower case.
 
 The rule is a light one, for English. It asks for a form of "be" or "get", a participle, and an
 agent behind "by"; all else stays as it is. It knows no grammar: "was painted by the river" is a
-passive to it.
+passive to it. "Is not being chased" and "is being not chased" read the same.
 """
 
 from __future__ import annotations
