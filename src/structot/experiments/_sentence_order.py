@@ -125,8 +125,9 @@ def _distances(
     if method == "position":
         return positional(price, vectors, left, right)
     groups = "dependency" if method == "dependency" else "ngrams"
-    family = "charge" if method in ("ngrams", "dependency") else method
-    distance = mover(replace(preset(), family=family, price=price, groups=groups), vectors)
+    family = method if method in ("wmd", "sets") else "charge"
+    choice = replace(preset(), family=family, price=price, groups=groups)
+    distance = mover(replace(choice, active_voice=method != "written"), vectors)
     return distance.unit, distance.distances(zip(left, right), tol=1e-4)
 
 
@@ -148,6 +149,12 @@ def positional(
     return plain.unit, d
 
 
+def _copy(kind: str, sentence: Parsed, seed: int) -> Parsed | None:
+    if kind == "shuffled":
+        return shuffled(sentence, np.random.default_rng(seed))
+    return backwards(sentence) if kind == "reversed" else roles_swapped(sentence)
+
+
 def candidate(choice: Choice, data: str | None, limit: int | None = None) -> dict[str, Any]:
     """What a preset is chosen by, on train: ρ of -d, and accuracies against moved words."""
     corpus, vectors = load(data)
@@ -162,11 +169,8 @@ def candidate(choice: Choice, data: str | None, limit: int | None = None) -> dic
         known = ~np.isnan(d)
         found["spearman"] = float(spearmanr(-d[known], train.score[known]).statistic)
         base = distance.distances(zip(good.source, good.target))
-        for kind in KINDS[:2]:
-            copies = [
-                shuffled(t, np.random.default_rng(k)) if kind == "shuffled" else backwards(t)
-                for k, t in enumerate(good.target)
-            ]
+        for kind in KINDS:
+            copies = [_copy(kind, t, k) for k, t in enumerate(good.target)]
             own = [k for k, copy in enumerate(copies) if copy is not None]
             ahead = distance.distances([(good.source[k], copies[k]) for k in own]) - base[own]
             wins = np.where(np.abs(ahead) <= TIE * distance.unit, 0.5, ahead > 0)

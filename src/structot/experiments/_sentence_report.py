@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structot._typing import Array
 from structot.experiments import _sentence_numbers as numbers
+from structot.experiments import _sentence_words as words
 from structot.experiments._runner import Records, Report
 from structot.experiments._sentence_numbers import ENOUGH, KINDS, NAMES, scores
 from structot.experiments._sentence_order import CHANGES
@@ -21,6 +23,7 @@ PUBLISHED = {"wmd": (0.67, 0.71), "structured": (0.59, 0.75)}
 ORDER_NAMES = {
     "wmd": "plain WMD",
     "sets": "bigrams as sets",
+    "written": "preset, passives as written",
     "ngrams": "**preset**: ordered bigrams",
     "dependency": "preset with parsed phrases",
     "position": "plain, cost + position",
@@ -71,59 +74,8 @@ def make_report(
 
 
 # --------------------------------------------------------------------------------------------------
-# Words
+# Words and tables
 # --------------------------------------------------------------------------------------------------
-
-_INTRODUCTION = """
-Plain Word Mover's Distance (WMD) against phrases that move together. The *fixed charge* adds β/n
-for every block in use, a block being the pairs of words that stand at the same place of two
-phrases, {(i, j), (i+1, j+1), …} for windows of n words; in the rows named *as sets*, all pairs of
-words of two phrases, at β/n². *Concave* is the paper's form, g per pair of phrases with M divided
-equally among the n² blocks of a pair (`ThresholdSqrt(α, α)`); α and β are in mean distances
-between words. Phrases are padded n-grams, or subtrees of the given dependency trees, where
-passive verbs count as active ones. GloVe 840B, Euclidean cost. All distances are certified to a
-gap of 1e-3, in the test with copies to 1e-4. Intervals are 95 % of a paired bootstrap. This page
-is written by the experiment's code from its results."""
-_HEARD = """
-Test sentences and copies of them with words moved that are kept. Heard means: a distance above
-1e-3 of the mean distance of test pairs, and above its own certified error. `A verb B` are the
-subjects, verbs and objects of the sentences, three words against their reversal."""
-_COPIES = """
-Test pairs with a score of at least 4.5: is the true partner nearer than copies of it, with the
-words shuffled (three times), reversed, or with subject and object exchanged? Ties count one half.
-Words and weights are those of the preset everywhere; the positional cost, M + price · |i/n −
-j/m|, has the price that is best on train. Where one partner is passive and the other active, the
-order of words alone points the wrong way; parsed phrases know the voice. (For shuffled and
-reversed copies the tree stays with the positions, since no parser is at hand.)"""
-_CHOICE = """
-On train alone: the largest Spearman correlation among those settings that rank at least
-{enough:.0%} of the paraphrases above a shuffled and above a reversed copy. Weights of stop words
-are a/(a + p), p their frequency in English. The rule chooses: {best}. The preset is {verdict}."""
-_WHOLE = """
-Choices on 2000 training pairs, regression on 4500, scores on all 4927 test pairs, once. Each
-difference is from the plain WMD with the same words; for the rows named chosen, from the chosen
-plain WMD."""
-_DRAWS = """
-Means over {draws} draws of 100 training and 100 test pairs; choices by leave-one-out error on the
-100 training pairs: stop words kept or dropped, weights by count, idf or with negation words three
-times as heavy, vectors raw or of length 1, the same for all; then n, the kind of phrases and the
-price. Intervals of the mean paired difference over draws."""
-_SPREAD = """
-One draw says little: over 500 draws of 100 test pairs the Spearman correlation of plain WMD (stop
-words light) runs from {least:.2f} to {most:.2f}."""
-_RATE = """
-One core, processor time. The {pairs} pairs of the test fold, bigrams, certified gap 1e-3:
-{rate:.0f} pairs per second, with phrases as sets {sets:.0f}."""
-_SEARCH = """
-The ten nearest of {sentences} sentences (those of SICK, and new ones made of the subject of one
-and the rest of another), {queries} queries: {milliseconds:.0f} ms per query, {solved:.0f} pairs
-solved in the mean, {faster:.0f} times faster than all pairs. All pairs were solved for {compared}
-of the queries: the same neighbours for {same} of them."""
-
-
-_COLD = """
-A process that loads the library and takes one distance needs {later:.1f} s, once the kernels are
-compiled."""
 
 
 def _line(text: str, **values: Any) -> str:
@@ -149,33 +101,34 @@ def markdown(results: dict[str, Any], figures: str | None = None) -> str:
     sections = [
         "# Sentences: relatedness and word order on SICK",
         "    structot reproduce sentences --data FOLDER",
-        " ".join(_INTRODUCTION.split()),
+        " ".join(words.INTRODUCTION.split()),
         "## Verdict",
         *_verdict(results),
         "## Is a change of order heard?",
-        _line(_HEARD),
+        _line(words.HEARD),
         _heard_table(results["heard"]),
         "## Is the paraphrase nearer than a copy of it with its words moved?",
-        _line(_COPIES),
+        _line(words.COPIES),
         _order_table(results["order"]),
         *figure("order", "Accuracy against copies with words moved"),
         "Accuracy by price, shuffled / reversed / roles swapped:",
         _price_table(results["order"]),
         "## How the preset was chosen",
         _line(
-            _CHOICE,
+            words.CHOICE,
             enough=ENOUGH,
             best=own["rows"][own["best"]]["choice"],
             verdict="this one" if own["is_preset"] else "**another one**",
         ),
+        _line(words.LOOKED, enough=ENOUGH),
         _candidate_table(own["rows"]),
         "## Relatedness, all of SICK",
-        _line(_WHOLE),
+        _line(words.WHOLE),
         _whole_table(results["whole"]),
         "## Relatedness, the paper's protocol",
-        _line(_DRAWS, draws=len(draws["wmd"]["mse"]["values"])),
+        _line(words.DRAWS, draws=len(draws["wmd"]["mse"]["values"])),
         _draw_table(draws),
-        _line(_SPREAD, **results["spread"]),
+        _line(words.SPREAD, **results["spread"]),
         *figure("scatter", "Distances and scores of the first draw"),
         "## The three sentences of the paper's appendix",
         *(f"({name}) {text}" for name, text in APPENDIX.items()),
@@ -224,11 +177,8 @@ def _price_table(order: dict[str, Any]) -> str:
 
 def _candidate_table(rows: dict[str, Any]) -> str:
     listed = sorted(rows.values(), key=lambda row: -row["spearman"])
-    cells = [
-        [row["choice"], *(f"{row[x]:.4f}" for x in ("spearman", "shuffled", "reversed"))]
-        for row in listed
-    ]
-    return table(["choice", "Spearman (train)", "shuffled", "reversed"], cells)
+    cells = [[row["choice"], *(f"{row[x]:.4f}" for x in ("spearman", *KINDS))] for row in listed]
+    return table(["choice", "Spearman (train)", *KIND_NAMES.values()], cells)
 
 
 def _whole_table(whole: dict[str, Any]) -> str:
@@ -282,9 +232,9 @@ def _speed(speed: dict[str, Any]) -> list[str]:
     search, ordered = speed["search"], speed["ordered"]
     milliseconds = 1000 * search["search_seconds"] / search["queries"]
     return [
-        _line(_RATE, pairs=ordered["pairs"], rate=ordered["rate"], sets=speed["sets"]["rate"]),
-        _line(_SEARCH, milliseconds=milliseconds, **search),
-        _line(_COLD, **speed["cold"]),
+        _line(words.RATE, pairs=ordered["pairs"], rate=ordered["rate"], sets=speed["sets"]["rate"]),
+        _line(words.SEARCH, milliseconds=milliseconds, **search),
+        _line(words.COLD, **speed["cold"]),
     ]
 
 
@@ -302,6 +252,9 @@ def _verdict(results: dict[str, Any]) -> list[str]:
     def rho(name: str) -> str:
         return f"{whole[name]['spearman']:.3f}"
 
+    def error(name: str) -> str:
+        return f"{whole[name]['mse']:.3f}"
+
     def listed(entry: dict[str, Any]) -> str:
         return ", ".join(f"{KIND_NAMES[kind]} {entry[kind]['mean']:.3f}" for kind in KINDS)
 
@@ -312,17 +265,19 @@ def _verdict(results: dict[str, Any]) -> list[str]:
     by_voice = " and ".join(f"{ours[v]['mean']:.3f} ({v[7:]})" for v in voices if v in ours)
     chosen = [whole[f"{NAMES[family]}, chosen"]["difference"] for family in ("charge", "concave")]
     return [
-        f"**Order is heard.** At least {100 * least:.1f} % of all changes of order, of each kind, "
-        "with and without stop words; a sentence is at distance 0 from itself, and both directions "
-        "are the same.",
+        f"**Order is heard.** At least {math.floor(1e4 * least) / 100:.2f} % of all changes of "
+        "order, of each kind, with and without stop words; a sentence is at distance 0 from "
+        "itself, and both directions are the same.",
         f"**Who did what to whom.** Paraphrases are nearer than their copies: the preset "
         f"{listed(ours)}{goal}. On reversed copies it is {clear} than the positional cost "
         f"({_signed(ahead)}). Swapped roles split by voice: {by_voice}. Parsed phrases: "
         f"{listed(parsed)}.",
         f"**Relatedness.** The preset {says(gain)} against plain WMD with the same words "
-        f"({_signed(gain)} in Spearman), parsed phrases: {says(tree)} ({_signed(tree)}). Stop "
-        f"words matter more: as in gensim {rho('plain WMD, as in gensim')}, preset "
-        f"{rho('**preset**')}, dropped {rho('plain WMD, stop words dropped')}.",
+        f"({_signed(gain)} in Spearman; in MSE {error('**preset**')} against "
+        f"{error('plain WMD, stop words light')}), parsed phrases: {says(tree)} "
+        f"({_signed(tree)}). Stop words matter more: as in gensim "
+        f"{rho('plain WMD, as in gensim')}, preset {rho('**preset**')}, dropped "
+        f"{rho('plain WMD, stop words dropped')}.",
         f"**The paper's claim, that structure predicts relatedness better.** Choices by "
         f"cross-validation: the fixed charge {says(chosen[0])} ({_signed(chosen[0])}), the concave "
         f"form {says(chosen[1])} ({_signed(chosen[1])}) against the chosen plain WMD.",

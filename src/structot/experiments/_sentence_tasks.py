@@ -36,7 +36,8 @@ class Choice:
     """One distance: its family, the price (β or α), n-grams, and what WMD itself may choose.
 
     Families: ``wmd`` (plain), ``charge`` (phrases keep order), ``sets`` (phrases are sets, with a
-    charge), ``concave`` (the paper's form). ``smooth`` is the a of the weights a/(a + p(w)).
+    charge), ``concave`` (the paper's form). ``smooth`` is the a of the weights a/(a + p(w));
+    ``exact`` looks words up as they stand, like gensim.
     """
 
     family: str = "wmd"
@@ -47,11 +48,14 @@ class Choice:
     weights: str = "count"
     normalize: bool = False
     smooth: float = SMOOTH
+    active_voice: bool = True
+    exact: bool = False
 
     @property
     def name(self) -> str:
         weights = f"sif{self.smooth:g}" if self.weights == "sif" else self.weights
         base = f"{'stop' if self.stop else 'all'}_{weights}_{'unit' if self.normalize else 'raw'}"
+        base += ("" if self.active_voice else "_written") + ("_exact" if self.exact else "")
         if self.family == "wmd":
             return f"wmd_{base}"
         return f"{self.family}_{self.groups}{self.ngram}_{self.price:g}_{base}"
@@ -67,12 +71,15 @@ class Choice:
         if self.family != "wmd":
             price = f"α = {self.price:g}" if self.family == "concave" else f"β = {self.price:g}"
             as_sets = ["as sets"] if self.family == "sets" else []
-            parts = [f"{self.groups} n = {self.ngram}", *as_sets, price, *parts]
+            voice = [] if self.active_voice else ["passives as written"]
+            parts = [f"{self.groups} n = {self.ngram}", *as_sets, *voice, price, *parts]
         return ", ".join(parts)
 
     def plain(self) -> Choice:
         """Plain WMD with the same words."""
-        return replace(self, family="wmd", price=0.0, ngram=2, groups="ngrams")
+        return Choice(
+            stop=self.stop, weights=self.weights, normalize=self.normalize, smooth=self.smooth
+        )
 
     def shuffled(self) -> Choice:
         """The control: n-grams of the words in a random order."""
@@ -114,6 +121,8 @@ def mover(choice: Choice, vectors: Any, train: Sequence[Parsed] = (), **options:
         charge=choice.price if choice.family in ("charge", "sets") else 0.0,
         groups=groups,
         order=choice.family == "charge",
+        active_voice=choice.active_voice,
+        like="gensim" if choice.exact else None,
         stop_words="english" if choice.stop else None,
         weights=NEGATION if weights == "negation" else weights,
         normalize=choice.normalize,

@@ -24,17 +24,24 @@ from structot.experiments._sentence_tasks import Choice
 __all__ = ["EXPERIMENT"]
 
 FAMILIES = ("wmd", "charge", "concave")
-CHARGES = ((2, "ngrams", 0.1), (2, "ngrams", 0.4), (3, "ngrams", 0.4), (2, "dependency", 0.4))
+CHARGES = (
+    (2, "ngrams", 0.1),
+    (2, "ngrams", 0.4),
+    (2, "ngrams", 0.8),
+    (3, "ngrams", 0.4),
+    (2, "dependency", 0.4),
+)
 CONCAVE = ((2, "ngrams", 0.1), (2, "ngrams", 0.5), (3, "ngrams", 0.1))
 ORDER = {
     "wmd": (0.0,),
-    "sets": (0.4,),
-    "ngrams": (0.1, 0.2, 0.4, 0.8),
-    "dependency": (0.1, 0.2, 0.4, 0.8),
+    "sets": (0.8,),
+    "written": (0.8,),
+    "ngrams": (0.2, 0.4, 0.8, 1.6),
+    "dependency": (0.2, 0.4, 0.8, 1.6),
     "position": (0.1, 0.2, 0.4, 0.8, 1.6),
 }
-SMOOTHINGS = (1e-3, 2e-3, 3e-3, 1e-2)
-PRESET_CHARGES = (0.0, 0.2, 0.4, 0.8)
+SMOOTHINGS = (5e-4, 1e-3, 2e-3, 3e-3, 1e-2)
+PRESET_CHARGES = (0.0, 0.2, 0.4, 0.8, 1.6)
 
 
 def choices(quick: bool) -> list[Choice]:
@@ -47,6 +54,8 @@ def choices(quick: bool) -> list[Choice]:
             (False,) if quick else (False, True),
         )
     ]
+    if not quick:  # light stop words are not dropped
+        base += [{"weights": "sif", "normalize": normalize} for normalize in (False, True)]
     structures = [("charge", *c) for c in (CHARGES[1:2] if quick else CHARGES)]
     structures += [("concave", *c) for c in (CONCAVE[:1] if quick else CONCAVE)]
     found = [Choice(**options) for options in base]
@@ -58,13 +67,13 @@ def choices(quick: bool) -> list[Choice]:
 def candidates(quick: bool) -> list[Choice]:
     """What the preset was chosen from: how heavy stop words are, lengths of vectors, charges."""
     weights: list[dict[str, Any]] = [{"weights": "count"}, {"weights": "count", "stop": True}]
-    weights += [{"weights": "sif", "smooth": a} for a in (SMOOTHINGS[2:3] if quick else SMOOTHINGS)]
+    weights += [{"weights": "sif", "smooth": a} for a in (SMOOTHINGS[1:2] if quick else SMOOTHINGS)]
     return [
         Choice("charge", price, normalize=normalize, **options)
         for options, normalize, price in itertools.product(
             weights,
             (True,) if quick else (False, True),
-            PRESET_CHARGES[::2] if quick else PRESET_CHARGES,
+            PRESET_CHARGES[::3] if quick else PRESET_CHARGES,
         )
     ]
 

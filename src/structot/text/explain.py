@@ -78,8 +78,8 @@ class Explanation:
     phrases
         The pairs of phrases that exchange words, the most expensive first.
     fates
-        Of every phrase of two words or more, in the order of the text, whether it was kept; empty
-        unless order is kept.
+        Of every phrase of two words or more, in the order in which they are read (see
+        ``active_voice`` of `WordMover`), whether it was kept; empty unless order is kept.
     distance
         What `WordMover.distance` returns: the value, debiased if so chosen.
     result

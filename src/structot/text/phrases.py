@@ -162,15 +162,25 @@ def _number(way: tuple) -> int:
 
 
 def phrases_of(
-    groups: Any, n: int, words: tuple[str, ...], tree: Tree | None, order: bool = True
+    groups: Any,
+    n: int,
+    words: tuple[str, ...],
+    tree: Tree | None,
+    order: bool = True,
+    reading: Array | None = None,
 ) -> tuple[Phrase, ...]:
-    """The phrases of a sentence; ``words`` and ``tree`` are those of the kept words."""
+    """The phrases of a sentence; ``words`` and ``tree`` are those of the kept words.
+
+    Windows run along the positions ``reading``; None is from left to right.
+    """
     if groups is None:
         return ()
     if callable(groups):
         found = _checked(groups(list(words)), words)
     elif groups == "ngrams":
         found = windows(len(words), n)
+        if reading is not None:
+            found = tuple(Phrase(reading[p.members], p.roles) for p in found)
     elif tree is None:
         raise ValueError(
             f'groups="dependency" needs heads: pass structot.text.Parsed(tokens, heads) instead of '

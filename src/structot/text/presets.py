@@ -23,7 +23,7 @@ UNSET: Any = _Unset()
 
 PRESETS: dict[str | None, dict[str, Any]] = {
     None: {
-        "charge": 0.4,
+        "charge": 0.8,
         "groups": "ngrams",
         "weights": "sif",
         "normalize": True,

@@ -36,6 +36,7 @@ from structot.text.pairs import Answers
 from structot.text.presets import UNSET, chosen
 from structot.text.sentence import Sentence, pack, starts
 from structot.text.vectors import Vocabulary
+from structot.text.voice import reading_order
 
 Text = Any  # a string, a list of tokens, or `Parsed`
 
@@ -56,6 +57,7 @@ class SentenceCost:
         oov: str = "skip",
         *,
         order: bool | None = None,
+        active_voice: bool = True,
         like: str | None = None,
         unit: float | None = None,
         debias: bool = True,
@@ -74,6 +76,7 @@ class SentenceCost:
                 "order=True is for the fixed charge: with a concave function equal words cost "
                 "nothing wherever they go; leave out concave, or pass order=False."
             )
+        self.active_voice = bool(active_voice)
         self.charge = nonnegative("charge", preset["charge"])
         self.groups = phrases.check_groups(preset["groups"])
         self.stop_words = stop_words
@@ -138,18 +141,32 @@ class SentenceCost:
                 'out, or pass on_empty="nan" or "inf".'
             )
         tree = None if tree is None else tree.contract(kept)
+        reading = self._reading(split, kept)
         return Sentence(
             words,
             np.array(rows, dtype=np.int64),
             weights / math.fsum(weights),
-            phrases.phrases_of(self.groups, self.ngram, words, tree, self.order),
+            phrases.phrases_of(self.groups, self.ngram, words, tree, self.order, reading),
         )
+
+    def _reading(self, words: list[str], kept: list[int]) -> Array | None:
+        """In which order windows run along the kept words; None is from left to right.
+
+        Positions count among the kept words, but the voice is told from all of them: "by" may be a
+        stop word, or have no vector.
+        """
+        if not (self.active_voice and self.order and self.groups == "ngrams"):
+            return None
+        number = {position: k for k, position in enumerate(kept)}
+        return np.array([number[k] for k in reading_order(words) if k in number])
 
     def tokens(self, sentence: Text) -> tuple[list[str], phrases.Tree | None]:
         """The words of a sentence, and its tree if it came with one."""
         if isinstance(sentence, phrases.Parsed):
             tree = phrases.Tree(sentence.heads, sentence.relations)
-            return list(sentence.tokens), tree.in_active_voice(sentence.tokens)
+            if self.active_voice:
+                tree = tree.in_active_voice(sentence.tokens)
+            return list(sentence.tokens), tree
         if isinstance(sentence, str):
             return [str(word) for word in self._split(sentence)], None
         words = sentence if isinstance(sentence, Sequence | np.ndarray) else [None]

@@ -136,12 +136,17 @@ class WordCoverage:
 
     def __repr__(self) -> str:
         lines = [
-            f"WordCoverage: {100 * self.share:.2f} % of {self.n_words} words in {self.n_texts} "
-            f"texts have a vector; {len(self.empty)} texts are left without words"
+            f"WordCoverage: {100 * self.share:.2f} % of {_counted(self.n_words, 'word')} in "
+            f"{_counted(self.n_texts, 'text')} have a vector; "
+            f"{_counted(len(self.empty), 'text')} left without words"
         ]
         if self.unknown:
             lines.append(f"  {named(self.unknown)}")
         return "\n".join(lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def named(unknown: Counter[str]) -> str:

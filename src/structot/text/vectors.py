@@ -13,7 +13,11 @@ import numpy as np
 
 from structot._typing import Array
 from structot.text.tokens import forms
+from structot.text.weights import ENGLISH
 
+# "The" at the beginning of a sentence is the same word as "the", whatever its own vector is. ("I"
+# has its capital everywhere.)
+_CAPITALIZED = {word.capitalize(): word for word in ENGLISH if word != "i" and word[0].isalpha()}
 _SAMPLE = 1000  # words from which the mean distance of a larger vocabulary is taken
 _LEAST, _MOST = 1e-140, 1e140  # sizes of vectors whose squares neither vanish nor overflow
 
@@ -22,8 +26,8 @@ _LEAST, _MOST = 1e-140, 1e140  # sizes of vectors whose squares neither vanish n
 class Vocabulary:
     """Words and their vectors.
 
-    A word is looked up as it stands, then in other spellings of it (see `tokens.forms`), unless the
-    vocabulary is ``exact``.
+    A word is looked up as it stands, then in other spellings of it (see `tokens.forms`); a stop
+    word with a capital in lower case first. Only as it stands if the vocabulary is ``exact``.
 
     Examples
     --------
@@ -70,8 +74,10 @@ class Vocabulary:
 
     def row(self, word: str) -> int | None:
         """The row of a word, or None if it is unknown."""
-        row = self.index.get(word)
-        if row is not None or self.exact:
+        if self.exact:
+            return self.index.get(word)
+        row = self.index.get(_CAPITALIZED.get(word, word))
+        if row is not None:
             return row
         return next((self.index[form] for form in forms(word) if form in self.index), None)
 

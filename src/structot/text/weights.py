@@ -19,7 +19,7 @@ from structot._typing import Array
 RULES = ("sif", "count", "uniform", "idf")
 # a in a / (a + p(w)): a word this frequent weighs one half. Chosen on the training pairs of SICK
 # (docs/experiments/sentences.md).
-SMOOTH = 3e-3
+SMOOTH = 1e-3
 
 # Words without content of their own, and how many of a thousand English words they are: rounded
 # from wordfreq 3.1 (Speer 2022), a mean over encyclopedia, subtitles, news, books and the web.

@@ -39,7 +39,7 @@ class WordMover(SentenceCost):
     vectors
         Word vectors: gensim ``KeyedVectors``, a mapping, or ``(words, matrix)``. A word is looked
         up as it stands, then in lower case, with straight or curly apostrophes, with composed or
-        decomposed accents.
+        decomposed accents; an English stop word with a capital, "The", in lower case first.
     ngram
         n: length of the windows of ``groups="ngrams"``, levels of the subtrees of
         ``"dependency"``. Every word is in n phrases.
@@ -52,8 +52,8 @@ class WordMover(SentenceCost):
         ``"ngrams"``: windows, shorter at both ends. ``"dependency"``: subtrees of sentences given
         as `Parsed`; head stands against head, and dependent against dependent of the same relation,
         where a passive verb counts as the active one ("eggs are eaten by men": men do, eggs
-        suffer). None: plain WMD. Or a function from words to lists of positions, in the order that
-        counts.
+        suffer; see ``active_voice``). None: plain WMD. Or a function from words to lists of
+        positions, in the order that counts.
     stop_words
         Words to leave out: None, ``"english"``, or any words; upper and lower case alike. Phrases
         are formed from the words that are left. Note that `weights` "sif" makes stop words light
@@ -71,6 +71,12 @@ class WordMover(SentenceCost):
         ``"raise"`` is an error. See `coverage`.
     order
         Whether words of a phrase must keep their order; True for the fixed charge.
+    active_voice
+        Read a passive that names its agent like the active voice, so that "the cat is chased by
+        the dog" is near "the dog chases the cat". Windows then run from the agent over the verb to
+        who suffers; words and weights stay. For n-grams in order by a rule for English alone (see
+        `structot.text.voice`): a form of "be" or "get", a participle, "by" and an agent; False for
+        other languages, or for the order as written. Of parsed sentences the relations tell.
     like
         ``"gensim"``: the settings of gensim's ``wmdistance`` (no phrases, weights by count, words
         as they stand, infinite for sentences without words) unless said otherwise.
@@ -120,7 +126,7 @@ class WordMover(SentenceCost):
         Examples
         --------
         >>> WordMover({"dogs": [1.0], "bark": [2.0]}).coverage(["Dogs bark", "zebras bark"])
-        WordCoverage: 75.00 % of 4 words in 2 texts have a vector; 0 texts are left without words
+        WordCoverage: 75.00 % of 4 words in 2 texts have a vector; 0 texts left without words
           1 word has no vector (1 different: 'zebras')
         """
         unknown: Counter[str] = Counter()
