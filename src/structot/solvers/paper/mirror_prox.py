@@ -79,7 +79,8 @@ class SaddleSolver(MirrorSolver):
         """K_0: the projection of M (or of given potentials u ⊕ v) onto B(F), or a random vertex."""
         F = problem.function
         M = on_edges(F, problem.ground_cost)
-        projection = self._project(F, M)
+        # Twice: the first one is right to a rounding error of M, which may be far above all of F.
+        projection = self._project(F, self._project(F, M))
         if start.potentials is not None:
             K = on_edges(F, F.project(np.add.outer(*start.potentials), "cost"))
         elif self.start_cost == "vertex":
