@@ -7,8 +7,10 @@ w = 0.02, 0.1 and 0.5 mean(M) per route. The seeds were not used to tune the met
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import ot
@@ -71,7 +73,36 @@ def routes(quick: bool) -> list[Row]:
         rows.append(
             compare("routes", case, "POT emd", times["ours"], times["emd"], *goal_emd, tol=TOL)
         )
-    return [*rows, _growth(sizes), _memory(large)]
+    return [*rows, *_threads(large), _growth(sizes), _memory(large)]
+
+
+def _threads(n: int) -> list[Row]:
+    """Threads of our own, with BLAS on one, against one thread and against the threads of BLAS."""
+
+    def make(size: int) -> Contestants:
+        solve = _solve(size, 0.1)
+
+        def on_one() -> Any:
+            sot.set_num_threads(1)
+            try:
+                return solve()
+            finally:
+                sot.set_num_threads(None)
+
+        def on_threads_of_blas() -> Any:
+            limit = "structot.solvers.interior_point.solver.single_threaded_blas"
+            with patch(limit, lambda order: nullcontext()):
+                return on_one()
+
+        return {"ours": solve, "one thread": on_one, "threads of BLAS": on_threads_of_blas}
+
+    times = race(make, n, repeats=3)
+    ours, case = times["ours"], f"n = {n}, routes, w = 0.1 mean(M), {sot.get_num_threads()} threads"
+    goal = 1.1, "no slower"
+    return [
+        compare("routes", case, name, ours, times[name], *goal, tol=TOL)
+        for name in ("one thread", "threads of BLAS")
+    ]
 
 
 def _growth(sizes: tuple[int, ...]) -> Row:
