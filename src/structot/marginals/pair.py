@@ -196,15 +196,6 @@ class Marginals:
         """Which potentials stay at a kink."""
         return np.concatenate([self.rows.held(u, x), self.columns.held(v, y)])
 
-    def room(self, u: Array, v: Array) -> tuple[Array, Array]:
-        """How far potentials may fall and rise before the dual terms of TV, or a level, end."""
-        z = np.concatenate([u, v])
-        low, high = (
-            np.concatenate([np.full(x.size, end(side, x)) for side, x in zip(self.sides, (u, v))])
-            for end in (lambda side, x: side.lowest, lambda side, x: side.highest(x))
-        )
-        return low - z, high - z
-
     def clip(self, u: Array, v: Array, held: Array | None = None) -> tuple[Array, Array]:
         """Potentials in the domain of the dual terms; for ``held`` see `Side.clip`."""
         if held is None:
@@ -390,4 +381,5 @@ def _bisect(excess: Callable[[float], float], low: float, high: float, nothing: 
             near = middle
         else:
             far = middle
-    return far
+    # A jump at the start is met there, and not beside it: potentials at a kink stay there.
+    return start if abs(far - start) <= _SAME * (high - low) else far

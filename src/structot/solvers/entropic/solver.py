@@ -216,9 +216,8 @@ class _Ascent:
         s = self._direction(change * dual.drift()).s
         while True:
             p, q = point.p + s[:n], point.q + s[n:]
-            phi = dual.evaluate(
-                *dual.within_walls(p, q, reg * (1.0 + change)), reg * (1.0 + change)
-            )
+            smaller = reg * (1.0 + change)
+            phi = dual.evaluate(*self._kept(p, q, smaller), smaller)
             if dual.error < 1.0 + self.options.near or change > -0.05:
                 break
             s, change = 0.5 * s, 0.5 * change
@@ -268,7 +267,7 @@ class _Ascent:
         else:
             self._held = held = relaxed.held(dual.p, dual.q, dual.rows, dual.cols)
             s = held_direction(
-                lambda x, D: self.directions.solve(H, x, D, tol),
+                lambda X, D: np.column_stack([self.directions.solve(H, x, D, tol) for x in X.T]),
                 H.times,
                 *(g, D, relaxed, (dual.p, dual.q), held),
                 largest=float(H.diagonal.max()),
