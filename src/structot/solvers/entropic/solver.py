@@ -154,8 +154,7 @@ class _Ascent:
         potentials below a point of B(F).
         """
         problem, dual = self.problem, self.dual
-        P = problem.feasible(problem.independent)
-        yield _step(P, dual.value(P), dual.prove(dual.p, dual.q, self.K))
+        yield self._first()
         point = None
         if start.potentials is not None:
             point = self._continued(problem.released(*start.potentials))
@@ -164,6 +163,10 @@ class _Ascent:
         while dual.reg > problem.reg:
             point = yield from self._stage(point)
         yield from self._final(point)
+
+    def _first(self) -> Step:
+        P = self.problem.feasible(self.problem.independent)
+        return _step(P, self.dual.value(P), self.dual.prove(self.dual.p, self.dual.q, self.K))
 
     def _continued(self, potentials: tuple[Array, Array]) -> Iterate | None:
         """Given multipliers at the least reg for which they are near; None where they never are."""
