@@ -196,15 +196,6 @@ class Marginals:
         """Which potentials stay at a kink."""
         return np.concatenate([self.rows.held(u, x), self.columns.held(v, y)])
 
-    def room(self, u: Array, v: Array) -> tuple[Array, Array]:
-        """How far potentials may fall and rise before the dual terms of TV, or a level, end."""
-        z = np.concatenate([u, v])
-        low, high = (
-            np.concatenate([np.full(x.size, end(side, x)) for side, x in zip(self.sides, (u, v))])
-            for end in (lambda side, x: side.lowest, lambda side, x: side.highest(x))
-        )
-        return low - z, high - z
-
     def clip(self, u: Array, v: Array, held: Array | None = None) -> tuple[Array, Array]:
         """Potentials in the domain of the dual terms; for ``held`` see `Side.clip`."""
         if held is None:
@@ -323,7 +314,7 @@ class Marginals:
         """
         if self.hard:
             return round_plan(P, self.a, self.b, allowed, overwrite)
-        Q = np.maximum(P, 0.0)
+        Q = np.maximum(P, 0.0, out=P if overwrite else None)
         for side, lines in zip(self.sides, (Q, Q.T), strict=True):
             if empty or not isinstance(side, TV):
                 lines[side.weights == 0] = 0.0
@@ -331,23 +322,23 @@ class Marginals:
             Q[~allowed] = 0.0
         if self.partial:
             return of_mass(Q, self.sides, self.mass or 0.0, allowed)
-        left = with_hard_side(Q, *self.sides, allowed, empty)
+        Q = with_hard_side(Q, *self.sides, allowed, empty)
         if potentials is None:
-            return left
+            return Q
         u, v = self.clip(*self.shifted(*potentials))
-        aims = self.aims(u, v, *sums(left))
+        aims = self.aims(u, v, *sums(Q))
         lost = moved = 0.0
-        for side, x, z, aim in zip(self.sides, sums(left), (u, v), aims, strict=True):
+        for side, x, z, aim in zip(self.sides, sums(Q), (u, v), aims, strict=True):
             lost += side.penalty(x)[0] + float(x @ z) - float(side.dual(z).sum())
             moved += float(np.abs(aim - x).sum())
         total = float(aims[0].sum())
         # What is moved in rounding costs about as much as the rest.
         if not 0.0 < total < math.inf or lost <= self.size(u, v) / total * moved:
-            return left
+            return Q
         try:
-            return round_plan(Q, *aims, allowed=allowed)
-        except InfeasibleError:
-            return left
+            return round_plan(Q, *aims, allowed=allowed, overwrite=True)
+        except InfeasibleError:  # never of pairs that are all allowed: Q is as it was
+            return Q
 
 
 def _nothing(u: Array) -> Array:
@@ -390,4 +381,5 @@ def _bisect(excess: Callable[[float], float], low: float, high: float, nothing: 
             near = middle
         else:
             far = middle
-    return far
+    # A jump at the start is met there, and not beside it: potentials at a kink stay there.
+    return start if abs(far - start) <= _SAME * (high - low) else far

@@ -20,15 +20,15 @@ def sums(P: Array) -> tuple[Array, Array]:
 
 
 def with_hard_side(Q: Array, A: Side, B: Side, allowed: Array | None, empty: bool) -> Array:
-    """Q with its hard side met, if there is one, and the other as it comes.
+    """Q with its hard side met, if there is one, and the other as it comes; in its memory.
 
     ``empty``: points without weight stay without.
     """
     if B.hard:
-        return fill_columns(Q, B.weights, _spread(A, empty), allowed)
+        return fill_columns(Q, B.weights, _spread(A, empty), allowed, overwrite=True)
     if A.hard:
         turned = None if allowed is None else allowed.T
-        return np.ascontiguousarray(fill_columns(Q.T, A.weights, _spread(B, empty), turned).T)
+        fill_columns(Q.T, A.weights, _spread(B, empty), turned, overwrite=True)
     return Q
 
 
@@ -39,12 +39,13 @@ def _spread(side: Side, empty: bool) -> Array:
 
 
 def of_mass(Q: Array, sides: tuple[Side, Side], mass: float, allowed: Array | None) -> Array:
-    """Q with the given mass, and the nearest marginals that do not exceed a and b."""
+    """Q with the given mass, and the nearest marginals that do not exceed a and b; overwrites Q."""
     if mass == 0.0:
-        return np.zeros_like(Q)
+        Q.fill(0.0)
+        return Q
     x, y = (side.prox(z, 1.0) for side, z in zip(sides, sums(Q), strict=True))
     try:
-        return round_plan(Q, x, _same_total(x, y), allowed)
+        return round_plan(Q, x, _same_total(x, y), allowed, overwrite=True)
     except InfeasibleError:
         return _with_dummies(Q, sides[0].weights, sides[1].weights, mass, allowed)
 

@@ -46,10 +46,6 @@ class Side(ABC):
         """The least potential for which D° is finite."""
         return -math.inf
 
-    def highest(self, u: Array) -> float:
-        """The potential from which on D° rises no more."""
-        return math.inf
-
     @property
     def alone(self) -> float:
         """The potential of a point that has no pair: D° is largest there; to be clipped."""
@@ -214,9 +210,6 @@ class TV(Side):
     def lowest(self) -> float:
         return -self.tau
 
-    def highest(self, u: Array) -> float:
-        return self.tau
-
     @property
     def alone(self) -> float:
         return self.tau
@@ -267,9 +260,6 @@ class Partial(Side):
         reached = np.cumsum(self.weights[order])
         place = int(np.searchsorted(reached, self.mass * (1.0 - 1e-14)))
         return float(u[order[min(place, u.size - 1)]])
-
-    def highest(self, u: Array) -> float:
-        return float(u.max())
 
     @property
     def alone(self) -> float:

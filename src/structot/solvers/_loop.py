@@ -132,6 +132,7 @@ def _follow(
                 if not best.take(step):
                     return Status.NOT_FINITE
                 rows.append(Row(best.iteration, deadline.elapsed, best.value, best.bound))
+                step = None  # its plan is as large as the problem
             seen = best.iteration, deadline.elapsed, best.value * unit, best.bound * unit
             stop = report(State(*seen, best.gap))
             if best.is_converged():

@@ -200,8 +200,8 @@ def _complete_light_points(Q: FloatArray, a: FloatArray, b: FloatArray) -> Float
     The rests of heavy points are rounding errors of their own, of either sign, and what one of
     them has too much a light one may lack. It takes it from the heaviest partner it has.
     """
-    for plan, own, partner in ((Q, a, b), (Q.T, b, a)):
-        rest = kernels.residuals(np.ascontiguousarray(plan), own, partner)[0]
+    for side, (plan, own, partner) in enumerate(((Q, a, b), (Q.T, b, a))):
+        rest = kernels.residuals(Q, a, b)[side]
         for i in np.flatnonzero((rest > _POINT * own) & (rest <= _LIGHT * own)):
             used = np.flatnonzero(plan[i])
             j = used[np.argmax(partner[used])]
@@ -244,11 +244,15 @@ def _round_allowed(P: FloatArray, a: FloatArray, b: FloatArray, allowed: BoolArr
 
 
 def fill_columns(
-    P: FloatArray, b: FloatArray, spread: FloatArray, allowed: BoolArray | None = None
+    P: FloatArray,
+    b: FloatArray,
+    spread: FloatArray,
+    allowed: BoolArray | None = None,
+    overwrite: bool = False,
 ) -> FloatArray:
     """P with the column sums b: every column scaled, a column of nothing filled like ``spread``.
 
-    The row sums come out as they may. InfeasibleError where b has mass in a column without any
+    The row sums come out as they may; ``overwrite``: in the memory of P. InfeasibleError where b has mass in a column without any
     allowed pair of positive spread.
 
     Examples
@@ -261,7 +265,8 @@ def fill_columns(
     total = P.sum(axis=0)
     empty = np.flatnonzero((b > 0.0) & ~(total > 1e-300))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        Q = P * np.where((b > 0.0) & (total > 1e-300), b / total, 0.0)
+        factors = np.where((b > 0.0) & (total > 1e-300), b / total, 0.0)
+        Q = np.multiply(P, factors, out=P if overwrite else None)
     for j in empty:
         share = spread if allowed is None else np.where(allowed[:, j], spread, 0.0)
         if not share.sum() > 0.0:

@@ -133,13 +133,13 @@ class SmoothDual(ABC):
         return reg * f, reg * g
 
     def round(self, plan: Array | None = None) -> tuple[Array, float]:
-        """X, or a plan near it, made feasible, and the objective there.
+        """X, or a plan near it, made feasible, and the objective there; overwrites the plan.
 
         Far from the answer X may overflow.
         """
         hard = self.marginals.hard
         largest = np.minimum.outer(self.a, self.b) if hard else 1e3 * self.total
-        P = np.minimum(self.plan() if plan is None else plan, largest)
+        P = np.minimum(self.plan() if plan is None else plan, largest, out=plan)
         np.nan_to_num(P, copy=False)
         # What rows and columns lack is cheapest where they have their mass already.
         for _ in range(_SCALINGS if hard else 0):
@@ -271,7 +271,10 @@ class BlocksDual(SmoothDual):
         return self._total_cost(self.layer.project_edges(np.zeros(self.layer.w.size), "cost"))
 
     def _total_cost(self, k: Array) -> Array:
-        return self.layer.scatter(k + self.C if self.C.size else k, fill=np.inf)
+        """k and the linear part, (n, m); overwrites k."""
+        if self.C.size:
+            k += self.C
+        return self.layer.scatter(k, fill=np.inf)
 
     def cost(self) -> Array:
         F, P = self.layer, self.pools

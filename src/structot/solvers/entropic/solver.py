@@ -154,8 +154,7 @@ class _Ascent:
         potentials below a point of B(F).
         """
         problem, dual = self.problem, self.dual
-        P = problem.feasible(problem.independent)
-        yield _step(P, dual.value(P), dual.prove(dual.p, dual.q, self.K))
+        yield self._first()
         point = None
         if start.potentials is not None:
             point = self._continued(problem.released(*start.potentials))
@@ -164,6 +163,10 @@ class _Ascent:
         while dual.reg > problem.reg:
             point = yield from self._stage(point)
         yield from self._final(point)
+
+    def _first(self) -> Step:
+        P = self.problem.feasible(self.problem.independent)
+        return _step(P, self.dual.value(P), self.dual.prove(self.dual.p, self.dual.q, self.K))
 
     def _continued(self, potentials: tuple[Array, Array]) -> Iterate | None:
         """Given multipliers at the least reg for which they are near; None where they never are."""
@@ -216,9 +219,8 @@ class _Ascent:
         s = self._direction(change * dual.drift()).s
         while True:
             p, q = point.p + s[:n], point.q + s[n:]
-            phi = dual.evaluate(
-                *dual.within_walls(p, q, reg * (1.0 + change)), reg * (1.0 + change)
-            )
+            smaller = reg * (1.0 + change)
+            phi = dual.evaluate(*self._kept(p, q, smaller), smaller)
             if dual.error < 1.0 + self.options.near or change > -0.05:
                 break
             s, change = 0.5 * s, 0.5 * change
@@ -268,7 +270,7 @@ class _Ascent:
         else:
             self._held = held = relaxed.held(dual.p, dual.q, dual.rows, dual.cols)
             s = held_direction(
-                lambda x, D: self.directions.solve(H, x, D, tol),
+                lambda X, D: np.column_stack([self.directions.solve(H, x, D, tol) for x in X.T]),
                 H.times,
                 *(g, D, relaxed, (dual.p, dual.q), held),
                 largest=float(H.diagonal.max()),

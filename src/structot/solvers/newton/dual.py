@@ -159,14 +159,15 @@ class ProximalDual:
 
     def _times(self, G: PoolMatrix, x: Array, share: float, active: bool) -> Array:
         """((1 - share) H + share · H_alone) x, but for the diagonal beside it."""
-        matrix, F = G.sparse(self.n + self.m), self.layer
+        matrix, F, pools = G.sparse(self.n + self.m), self.layer, self.pools
         out = matrix.T @ ((1.0 - share) * self._theta(G) * (matrix @ x))
-        change = (x[F.row] + x[self.n + F.col]) * (share / self.rho) / F.w
-        used = np.repeat(self.pools.n_pools > 0, np.diff(F.start))
-        change[self.X <= 0.0 if active else ~used] = 0.0
-        out[: self.n] += np.bincount(F.row, change, self.n)
-        out[self.n :] += np.bincount(F.col, change, self.m)
-        return out
+        alone = share / self.rho
+        return out + sum(
+            over_blocks(
+                F.start,
+                lambda i, j: kernels.times_alone(i, j, F.edges, pools, active, alone, x, self.n),
+            )
+        )
 
     def _direction(
         self, G: PoolMatrix, gradient: Array, share: float, active: bool, ridge: Array
@@ -193,7 +194,7 @@ class ProximalDual:
             return H.solve(gradient)
         except np.linalg.LinAlgError:
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
-            return gradient * self.rho / self.full_diagonal
+            return (gradient.T * self.rho / self.full_diagonal).T
 
     def repaired(self, gradient: Array) -> Array:
         """X moved towards the marginals the cheapest way its pools allow, as a plan (n, m).

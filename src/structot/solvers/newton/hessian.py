@@ -98,20 +98,23 @@ class GroupedHessian:
         self.parts.squares[self.parts.line + self.parts.place] += x
 
     def solve(self, x: Array) -> Array:
-        """H⁻¹ x; overwrites H. Raises LinAlgError where rounding made H indefinite."""
+        """H⁻¹ x; overwrites H. Raises LinAlgError where rounding made H indefinite.
+
+        x is one right side (n+m,), or several as columns.
+        """
         rows, cols = x[: self.n], x[self.n :]
         out, kept = (cols, rows) if self.flipped else (rows, cols)
         out, kept = out[self._out], kept[self._kept]
         C = self.parts.C
         factors = self._eliminate(out)
-        kept = self._solve_kept(kept - out @ C)
+        kept = self._solve_kept(kept - (out.T @ C).T)
         out -= C @ kept
         if factors is None:
-            out /= self._root
+            out /= self._root if x.ndim == 1 else self._root[:, None]
         else:
             for i, j, L in factors:
                 out[i:j] = solve_triangular(L, out[i:j], lower=True, trans=1, check_finite=False)
-        answer = np.empty(self.n + self.m)
+        answer = np.empty_like(x)
         first, second = (answer[self.n :], answer[: self.n])
         if not self.flipped:
             first, second = second, first
@@ -127,7 +130,7 @@ class GroupedHessian:
                 raise np.linalg.LinAlgError("a diagonal entry is not positive")
             self._root = np.sqrt(D)
             C /= self._root[:, None]
-            out /= self._root
+            out /= self._root if out.ndim == 1 else self._root[:, None]
             return None
         factors = []
         for k, (i, j) in enumerate(zip(self.groups[:-1], self.groups[1:], strict=True)):
@@ -145,7 +148,7 @@ class GroupedHessian:
         """S⁻¹ x; S is assembled by pairs of chunks, and a pair that shares no group left out."""
         C, corner, chunks = self.parts.C, self._corners[1], self.chunks
         coupled = np.repeat(self._coupled, np.diff(self.groups), axis=0)  # (eliminated, chunks)
-        S = np.zeros((x.size, x.size))  # its lower triangle
+        S = np.zeros((len(x), len(x)))  # its lower triangle
         for k in range(chunks.size - 1):
             own = slice(chunks[k], chunks[k + 1])
             width = chunks[k + 1] - chunks[k]

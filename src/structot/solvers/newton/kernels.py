@@ -126,6 +126,22 @@ def add_alone(first, last, edges, used, factor, parts, n, m):
 
 
 @njit(cache=True, nogil=True)
+def times_alone(first, last, edges, pools, active, factor, x, n):
+    """The product of x with the part of H that `add_alone`, or `add_active`, makes."""
+    start, row, col, w = edges
+    out = np.zeros(x.size)
+    for b in range(first, last):
+        if pools.n_pools[b] > 0:
+            for e in range(start[b], start[b + 1]):
+                if not active or pools.X[e] > 0.0:
+                    i, j = row[e], n + col[e]
+                    change = (x[i] + x[j]) * factor / w[e]
+                    out[i] += change
+                    out[j] += change
+    return out
+
+
+@njit(cache=True, nogil=True)
 def add_active(edges, pools, factor, parts, n, m):
     """The same over the edges with X > 0."""
     start, row, col, w = edges

@@ -114,8 +114,7 @@ def nearby_plan(
     ``C`` is a linear cost on the edges (may be empty).
     """
     anchors = _anchors(layer, C, pools)
-    places = _places(layer, anchors)
-    moves = _moves(layer, C, pools, z, anchors, places)
+    moves = _moves(layer, C, pools, z, anchors, _places(layer, anchors))
     sets, singles = len(anchors), moves.edge.size
     sums = (np.bincount(i, pools.X, size) for i, size in zip(layer.edges[1:3], layer.shape))
     weights = np.concatenate(problem.marginals.aims(*z, *sums)) / problem.total
@@ -161,6 +160,7 @@ def nearby_plan(
         x[member.edges] += step
     np.add.at(x, moves.edge, moves.sign * level[sets : sets + singles])
     P = layer.scatter(np.maximum(x, 0.0, out=x))
+    del x, anchors  # as large as the problem
     P = problem.feasible(P, z, overwrite=True)
     u, v = np.split(unit * answer.eqlin.marginals, [problem.a.size])
     return Nearby(P, u, v, left=float(level[sets + singles :].sum()) / problem.total)

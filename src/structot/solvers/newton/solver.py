@@ -179,20 +179,21 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
         uncertified += steps
         plan = None
         if uncertified >= min(certificates, options.certify_every):
-            step = certify(value)
-            yield step
+            yield certify(value)
             certificates += 1
-            pace.judge(step.value, value.phi, step.lower_bound)
+            pace.judge(certify.value, value.phi, certify.bound)
             going = pace.goes_on(certify.gap, uncertified)
             if search is not None and search.due(uncertified) and certify.gap > _EXACT:
                 found, plan = certify.by_search(search, value)
                 yield found
+                del found
             uncertified = 0
         else:
             yield None
         pace.adapt(steps, solved)
         p, q = value.p, value.q
         inner.centre(plan, pace.rho)
+        plan = None  # as large as the problem, as what was found
 
 
 def _multipliers(problem: Problem, start: Start) -> tuple[Array, Array]:
@@ -261,6 +262,7 @@ class _Certifier:
         self.problem, self.inner, self._polish = problem, inner, polish
         self._slow = False
         self.best_value, self.best_bound = np.inf, -np.inf
+        self.value, self.bound = np.inf, -np.inf  # of the last certificate
 
     @property
     def missing(self) -> float:
@@ -283,6 +285,7 @@ class _Certifier:
         u, v, bound = self.inner.polished(proof, self.best_value, rounds)
         self.best_bound = max(self.best_bound, bound)
         self._slow = self.gap > 0.67 * before
+        self.value, self.bound = objective, bound
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
 
     def _plan(self, value: Value) -> Array:
