@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import structot as sot
+from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.problem import Problem
 from structot.solvers.newton import kernels
 from structot.solvers.newton.dual import ProximalDual
-from structot.solvers.newton.hessian import GroupedHessian
 from structot.transport import c_transform, round_plan
 
 c = sot.concave
@@ -87,7 +87,7 @@ def hessian(inner, fill):
 def of_pools(inner, G, theta, turns=2):
     def fill(parts):
         for turn in range(turns):
-            kernels.add_pools(turn, turns, G, theta, parts)
+            add_pools(turn, turns, G, theta, parts)
 
     return hessian(inner, fill)
 
@@ -191,6 +191,17 @@ def test_solving_by_groups_and_chunks(groups):
     matrix, x = matrix_of(H), rng.normal(size=n + m)
     assert np.count_nonzero(matrix) < 0.6 * matrix.size
     assert H.solve(x) == pytest.approx(np.linalg.solve(matrix, x), rel=1e-9, abs=1e-12)
+    # What was saved is there again, and edges that move alone couple all points.
+    H.clear()
+    H.add_diagonal(np.full(n + m, 300.0))
+    saved, theta = H.saved(), rng.random((n, m))
+    for scale in (1.0, 2.0):
+        H.restore(saved)
+        H.couple(scale * theta)
+        whole = np.diag(np.full(n + m, 300.0))
+        whole[:n, n:], whole[n:, :n] = scale * theta, scale * theta.T
+        assert matrix_of(H) == pytest.approx(whole)
+        assert H.solve(x) == pytest.approx(np.linalg.solve(whole, x), rel=1e-9, abs=1e-12)
 
 
 def test_keep_least_keeps_the_smallest_values_of_every_point():

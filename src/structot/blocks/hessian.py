@@ -1,4 +1,4 @@
-"""The Hessian of a Newton method whose pools lie in blocks, assembled and solved by groups.
+"""The Hessian of a Newton method whose pools lie in blocks: assembled and solved by groups.
 
 Notation. The unknowns are the multipliers of rows and columns. A pool lies in one block, so that it
 joins rows of one group and columns of one group only: the part of H of either side is block
@@ -6,7 +6,10 @@ diagonal. With D the part of one side, E that of the other and C their coupling,
 
     H = [[D, C], [Cᵀ, E]],     S = E - Cᵀ D⁻¹ C,
 
-D is eliminated group by group, and only S is factorised as a whole.
+D is eliminated group by group. The side that is kept is divided into *chunks*, runs of whole
+groups. C vanishes where no block between a group and a chunk is in use, and so do the parts of
+S between chunks that share no group: near an answer few blocks are in use, and what vanishes costs
+nothing.
 """
 
 from __future__ import annotations
@@ -14,25 +17,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numba import njit
-from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from structot._typing import Array
 from structot.blocks.function import Blocks
+from structot.blocks.layout import Edges
+
+# Fewest unknowns of a chunk: below this size a call costs more than it computes.
+_CHUNK = 64
 
 
 class Parts(NamedTuple):
-    """What the kernels fill: where an unknown stands, and the three parts of H."""
+    """What the kernels fill: where an unknown stands, and the parts of H.
 
-    flipped: bool
-    place: Array
-    group: Array
-    bounds: Array
-    corner: Array
-    D: Array
-    C: Array
-    E: Array
+    D and E are squares that lie one after the other in ``squares``: unknowns i and j of one square
+    meet at ``line[i] + place[j]``.
+    """
+
+    groups: int
+    run: Array  # (n+m,) the group of an eliminated unknown; groups + the chunk of a kept one
+    place: Array  # (n+m,) where it stands on its side, group after group
+    line: Array  # (n+m,)
+    squares: Array
+    C: Array  # (eliminated, kept), by place
 
 
 class GroupedHessian:
@@ -40,141 +48,204 @@ class GroupedHessian:
 
     def __init__(self, layer: Blocks) -> None:
         n, m = layer.shape
-        row_group, col_group = (
+        rows, cols = (
             np.zeros(size, np.int64) if group is None or group.min() < 0 else group
             for group, size in ((layer.row_group, n), (layer.col_group, m))
         )
         # Eliminating a group costs the cube of its size; what is left, the cube of the other side.
         cost = [
             float((np.bincount(g) ** 2.0).sum()) * k + k**3 / 3 + g.size * k**2.0
-            for g, k in ((row_group, m), (col_group, n))
+            for g, k in ((rows, m), (cols, n))
         ]
         self.flipped = cost[1] < cost[0]
-        group, kept = (col_group, n) if self.flipped else (row_group, m)
         self.n, self.m = n, m
-        sizes = np.bincount(group)
-        self.bounds = np.concatenate([[0], np.cumsum(sizes)])
-        self.corner = np.concatenate([[0], np.cumsum(sizes**2)])
-        self.order = np.argsort(group, kind="stable")  # the eliminated side, group after group
-        self.place = np.empty(group.size, np.int64)
-        self.place[self.order] = np.arange(group.size)
-        self.group = group[self.order]
-        within = np.arange(group.size) - self.bounds[self.group]
-        self._diagonal = self.corner[self.group] + within * (sizes[self.group] + 1)
-        self.D = np.empty(self.corner[-1])
-        self.C = np.empty((group.size, kept))
-        self.E = np.empty((kept, kept))
+        out, kept = (cols, rows) if self.flipped else (rows, cols)
+        self.groups, out_place = _runs(out, 1)
+        self.chunks, kept_place = _runs(kept, _CHUNK)
+        places = [kept_place, out_place] if self.flipped else [out_place, kept_place]
+        self._out, self._kept = (np.argsort(x) for x in (out_place, kept_place))
+        place = np.concatenate(places)
+        is_kept = np.arange(n + m) >= n
+        is_kept = ~is_kept if self.flipped else is_kept
+        run, line = np.empty((2, n + m), np.int64)
+        self._corners, size, runs = [], 0, 0
+        for side, bounds in ((~is_kept, self.groups), (is_kept, self.chunks)):
+            widths = np.diff(bounds)
+            corner = size + np.concatenate([[0], np.cumsum(widths**2)])
+            own = np.searchsorted(bounds, place[side], side="right") - 1
+            line[side] = corner[own] + (place[side] - bounds[own]) * widths[own] - bounds[own]
+            run[side] = runs + own
+            self._corners.append(corner)
+            size, runs = int(corner[-1]), runs + widths.size
+        C = np.zeros((out_place.size, kept_place.size))
+        self.parts = Parts(self.groups.size - 1, run, place, line, np.zeros(size), C)
+        self._coupled = np.ones((self.groups.size - 1, self.chunks.size - 1), bool)
 
-    def clear(self) -> None:
-        self.D.fill(0.0)
-        self.C.fill(0.0)
-        self.E.fill(0.0)
+    def clear(self, used: Array | None = None, edges: Edges | None = None) -> None:
+        """H = 0; with ``used`` (blocks,), only between the points of these blocks will C be filled.
 
-    def saved(self) -> tuple[Array, ...]:
+        Blocks of any form may be marked; those of one pair of groups cost one look each.
+        """
+        self.parts.squares.fill(0.0)
+        self.parts.C.fill(0.0)
+        if used is None or edges is None:
+            self._coupled.fill(True)
+        else:
+            self._coupled.fill(False)
+            mark_coupled(edges, used, self.n, self.parts, self._coupled)
+
+    def saved(self) -> tuple[Array, Array]:
         """H as it is now: `solve` overwrites it."""
-        return self.D.copy(), self.C.copy(), self.E.copy()
+        return self.parts.squares.copy(), self.parts.C.copy()
 
-    def restore(self, saved: tuple[Array, ...]) -> None:
-        for own, then in zip((self.D, self.C, self.E), saved, strict=True):
-            np.copyto(own, then)
-
-    @property
-    def parts(self) -> Parts:
-        where = self.flipped, self.place, self.group, self.bounds, self.corner
-        return Parts(*where, self.D, self.C, self.E)
+    def restore(self, saved: tuple[Array, Array]) -> None:
+        """H as it was when it was `saved`, with C filled anywhere."""
+        np.copyto(self.parts.squares, saved[0])
+        np.copyto(self.parts.C, saved[1])
 
     def couple(self, theta: Array) -> None:
         """C += theta, shape (n, m): the coupling of edges that move alone, without its diagonal."""
-        self.C += (theta.T if self.flipped else theta)[self.order]
+        self.parts.C[...] += (theta.T if self.flipped else theta)[np.ix_(self._out, self._kept)]
 
     def add_diagonal(self, x: Array) -> None:
-        out, kept = self._split(x)
-        self.D[self._diagonal] += out
-        self.E.ravel()[:: self.E.shape[0] + 1] += kept
+        self.parts.squares[self.parts.line + self.parts.place] += x
 
     def solve(self, x: Array) -> Array:
-        """H⁻¹ x; overwrites H. LAPACK sees the transposes, which need no copy."""
-        out, kept = self._split(x)
-        C = self.C
-        single = self.corner[-1] == C.shape[0]
-        if single:
-            root = np.sqrt(self.D)
-            C /= root[:, None]
-            out = out / root
-        else:
-            factors = []
-            for k in range(self.bounds.size - 1):
-                i, j = self.bounds[k], self.bounds[k + 1]
-                D = self.D[self.corner[k] : self.corner[k + 1]].reshape(j - i, j - i)
-                L = scipy.linalg.cholesky(D.T, lower=True, overwrite_a=True, check_finite=False)
-                dtrsm(1.0, L, C[i:j].T, side=1, lower=1, trans_a=1, overwrite_b=1)
-                out[i:j] = scipy.linalg.solve_triangular(
-                    L, out[i:j], lower=True, check_finite=False
-                )
-                factors.append(L)
-        S = dsyrk(-1.0, C.T, beta=1.0, c=self.E.T, trans=0, lower=1, overwrite_c=1)
-        factor = scipy.linalg.cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
-        kept = scipy.linalg.cho_solve(factor, kept - out @ C, check_finite=False)
-        out -= C @ kept
-        if single:
-            out /= root
-        else:
-            for k, L in enumerate(factors):
-                i, j = self.bounds[k], self.bounds[k + 1]
-                out[i:j] = scipy.linalg.solve_triangular(
-                    L, out[i:j], lower=True, trans=1, check_finite=False
-                )
-        back = np.empty_like(out)
-        back[self.order] = out
-        return np.concatenate([kept, back] if self.flipped else [back, kept])
+        """H⁻¹ x; overwrites H. Raises LinAlgError where rounding made H indefinite.
 
-    def _split(self, x: Array) -> tuple[Array, Array]:
+        x is one right side (n+m,), or several as columns.
+        """
         rows, cols = x[: self.n], x[self.n :]
         out, kept = (cols, rows) if self.flipped else (rows, cols)
-        return out[self.order], kept
+        out, kept = out[self._out], kept[self._kept]
+        C = self.parts.C
+        factors = self._eliminate(out)
+        kept = self._solve_kept(kept - (out.T @ C).T)
+        out -= C @ kept
+        if factors is None:
+            out /= self._root if x.ndim == 1 else self._root[:, None]
+        else:
+            for i, j, L in factors:
+                out[i:j] = solve_triangular(L, out[i:j], lower=True, trans=1, check_finite=False)
+        answer = np.empty_like(x)
+        first, second = (answer[self.n :], answer[: self.n])
+        if not self.flipped:
+            first, second = second, first
+        first[self._out], second[self._kept] = out, kept
+        return answer
+
+    def _eliminate(self, out: Array) -> list[tuple[int, int, Array]] | None:
+        """C ← L⁻¹C and out ← L⁻¹out with D = LLᵀ; returns L by groups, None if D is diagonal."""
+        squares, C, corner = self.parts.squares, self.parts.C, self._corners[0]
+        if self.groups.size - 1 == out.size:
+            D = squares[: out.size]
+            if not (D > 0).all():
+                raise np.linalg.LinAlgError("a diagonal entry is not positive")
+            self._root = np.sqrt(D)
+            C /= self._root[:, None]
+            out /= self._root if out.ndim == 1 else self._root[:, None]
+            return None
+        factors = []
+        for k, (i, j) in enumerate(zip(self.groups[:-1], self.groups[1:], strict=True)):
+            D = squares[corner[k] : corner[k + 1]].reshape(j - i, j - i)
+            L = cholesky(D.T, lower=True, overwrite_a=True, check_finite=False)
+            for first, last in _spans(self._coupled[k], self.chunks):
+                C[i:j, first:last] = solve_triangular(
+                    L, C[i:j, first:last], lower=True, check_finite=False
+                )
+            out[i:j] = solve_triangular(L, out[i:j], lower=True, check_finite=False)
+            factors.append((int(i), int(j), L))
+        return factors
+
+    def _solve_kept(self, x: Array) -> Array:
+        """S⁻¹ x; S is assembled by pairs of chunks, and a pair that shares no group left out."""
+        C, corner, chunks = self.parts.C, self._corners[1], self.chunks
+        coupled = np.repeat(self._coupled, np.diff(self.groups), axis=0)  # (eliminated, chunks)
+        S = np.zeros((len(x), len(x)))  # its lower triangle
+        for k in range(chunks.size - 1):
+            own = slice(chunks[k], chunks[k + 1])
+            width = chunks[k + 1] - chunks[k]
+            S[own, own] = self.parts.squares[corner[k] : corner[k + 1]].reshape(width, width).T
+            mine = coupled[:, k]
+            if not mine.any():
+                continue
+            # The chunks from this one on that share a group with it, those that touch as one.
+            shares = coupled[mine].any(axis=0)
+            shares[:k] = False
+            rows = slice(None) if mine.all() else np.flatnonzero(mine)
+            right = C[rows, own]
+            for first, last in _spans(shares, chunks):
+                S[first:last, own] -= C[rows, first:last].T @ right
+        factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+        return cho_solve(factor, x, overwrite_b=True, check_finite=False)
+
+
+def _runs(group: Array, least: int) -> tuple[Array, Array]:
+    """Points in the order of their groups, cut into runs of whole groups of ``least`` points.
+
+    Returns the bounds of the runs, and the place of every point.
+    """
+    place = np.empty(group.size, np.int64)
+    place[np.argsort(group, kind="stable")] = np.arange(group.size)
+    bounds = [0]
+    for end in np.cumsum(np.bincount(group)).tolist():
+        if end - bounds[-1] >= least:
+            bounds.append(end)
+    if bounds[-1] < group.size:
+        bounds.append(group.size)
+    return np.array(bounds), place
+
+
+def _spans(chosen: Array, bounds: Array) -> list[tuple[int, int]]:
+    """The chosen runs, those that touch each other as one."""
+    steps = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]])))
+    return [(int(bounds[i]), int(bounds[j])) for i, j in steps.reshape(-1, 2)]
 
 
 @njit(cache=True, nogil=True)
-def add_pools(turn, turns, matrix, theta, n, parts):
+def mark_coupled(edges, used, n, parts, coupled):
+    """Mark the pairs (group of an eliminated point, chunk of a kept one) that have used blocks."""
+    start, row, col, _ = edges
+    for b in range(used.size):
+        if used[b]:
+            for e in range(start[b], start[b + 1]):
+                i, j = parts.run[row[e]], parts.run[n + col[e]]
+                coupled[min(i, j), max(i, j) - parts.groups] = True
+
+
+@njit(cache=True, nogil=True)
+def add_pools(turn, turns, matrix, theta, parts):
     """H += Σ_B theta_B c_B c_Bᵀ.
 
     Each of several threads fills the lines of H whose number leaves the rest ``turn``.
     """
     indptr, indices, data, _ = matrix
-    flipped, place, group, bounds, corner, D, C, E = parts
-    # The entries of one pool, those of the eliminated side first: loops without a decision.
-    where = np.empty(place.size + E.shape[0], np.int64)
-    count = np.empty(place.size + E.shape[0])
+    groups, run, place, line, squares, C = parts
+    # Of one pool, the eliminated unknowns first: a pool lies in one block, whose unknowns of a side
+    # are all in one square. Loops over places are without a look at anything else.
+    where, lines = np.empty((2, place.size), np.int64)
+    count = np.empty(place.size)
     for t in range(theta.size):
         size = indptr[t + 1] - indptr[t]
         out, kept = 0, size
         for k in range(indptr[t], indptr[t + 1]):
             i = indices[k]
-            is_column = i >= n
-            i = i - n if is_column else i
-            if is_column != flipped:
-                kept -= 1
-                where[kept], count[kept] = i, data[k]
-            else:
-                where[out], count[out] = place[i], data[k]
+            if run[i] < groups:
+                at = out
                 out += 1
-        for k in range(out, size):
+            else:
+                kept -= 1
+                at = kept
+            where[at], lines[at], count[at] = place[i], line[i], data[k]
+        for k in range(size):
             i = where[k]
-            if i % turns == turn:
-                x = theta[t] * count[k]
-                line = E[i]
+            if i % turns != turn:
+                continue
+            x, corner = theta[t] * count[k], lines[k]
+            first, last = (0, out) if k < out else (out, size)
+            for r in range(first, last):
+                squares[corner + where[r]] += x * count[r]
+            if k < out:
+                coupling = C[i]
                 for r in range(out, size):
-                    line[where[r]] += x * count[r]
-        if out > 0:
-            g = group[where[0]]
-            first, width = bounds[g], bounds[g + 1] - bounds[g]
-            for k in range(out):
-                i = where[k]
-                if i % turns == turn:
-                    x = theta[t] * count[k]
-                    line = C[i]
-                    for r in range(out, size):
-                        line[where[r]] += x * count[r]
-                    begin = corner[g] + (i - first) * width - first
-                    for r in range(out):
-                        D[begin + where[r]] += x * count[r]
+                    coupling[where[r]] += x * count[r]

@@ -100,7 +100,7 @@ class Directions:
         self._grouped: GroupedHessian | None = None
         # Pools whose part of H is known: what changes between two solves may be the edges alone.
         self._assembled: PoolMatrix | None = None
-        self._saved: tuple[Array, ...] = ()
+        self._saved: tuple[Array, Array] | None = None
 
     def solve(self, H: Hessian, g: Array, D: Array, tol: float) -> Array:
         """s, to the tolerance or better."""
@@ -120,17 +120,17 @@ class Directions:
         assert self.layer is not None
         if self._grouped is None:
             self._grouped = GroupedHessian(self.layer)
-        G, n = self._grouped, self.layer.shape[0]
+        G = self._grouped
         if H.pools is None:
             G.clear()
-        elif H.pools is self._assembled:
+        elif self._saved is not None and H.pools is self._assembled:
             G.restore(self._saved)
         else:
             G.clear()
             pools, weight = H.pools, H.weight
             in_turns(
                 pools.data.size,
-                lambda turn, turns: add_pools(turn, turns, pools, weight, n, G.parts),
+                lambda turn, turns: add_pools(turn, turns, pools, weight, G.parts),
             )
             self._assembled, self._saved = pools, G.saved()
         G.couple(H.single)

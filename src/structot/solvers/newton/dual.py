@@ -21,12 +21,12 @@ from structot._deadline import check_time
 from structot._parallel import in_turns, over_blocks
 from structot._typing import Array
 from structot.blocks.function import Blocks
+from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.blocks.pools import PoolMatrix, Pools, pool_matrix
 from structot.certificate import potential_size, transport_bound
 from structot.problem import Problem
 from structot.solvers._held import held_direction
 from structot.solvers.newton import kernels
-from structot.solvers.newton.hessian import GroupedHessian
 from structot.submodular.base import inner as inner_product
 
 # (u, v) with u ⊕ v in P(F), and the bound they prove.
@@ -177,7 +177,7 @@ class ProximalDual:
         theta, alone = (1.0 - share) * self._theta(G), share / self.rho
         in_turns(
             F.w.size,
-            lambda turn, turns: kernels.add_pools(turn, turns, G, theta, H.parts),
+            lambda turn, turns: add_pools(turn, turns, G, theta, H.parts),
         )
         size = self.n, self.m
         if active:

@@ -61,49 +61,6 @@ def marginals(first, last, edges, pools, Y, n, m):
 
 
 @njit(cache=True, nogil=True)
-def mark_coupled(edges, used, n, parts, coupled):
-    """Mark the pairs (group of an eliminated point, chunk of a kept one) that have used blocks."""
-    start, row, col, _ = edges
-    for b in range(used.size):
-        if used[b]:
-            for e in range(start[b], start[b + 1]):
-                i, j = parts.run[row[e]], parts.run[n + col[e]]
-                coupled[min(i, j), max(i, j) - parts.groups] = True
-
-
-@njit(cache=True, nogil=True)
-def add_pools(turn, turns, matrix, theta, parts):
-    """H += Σ_B theta_B c_B c_Bᵀ; of D and E the upper triangle.
-
-    Each of several threads fills the lines of H whose number leaves the rest ``turn``.
-    """
-    indptr, indices, data, _ = matrix
-    groups, run, place, line, squares, C = parts
-    sides = np.empty((2, place.size), np.int64)  # the eliminated and the kept unknowns of a pool
-    counts = np.empty((2, place.size))
-    for t in range(theta.size):
-        size = np.zeros(2, np.int64)
-        for k in range(indptr[t], indptr[t + 1]):
-            side = 1 if run[indices[k]] >= groups else 0
-            sides[side, size[side]] = indices[k]
-            counts[side, size[side]] = data[k]
-            size[side] += 1
-        for side in range(2):
-            for k in range(size[side]):
-                i = sides[side, k]
-                if i % turns != turn:
-                    continue
-                x = theta[t] * counts[side, k]
-                for r in range(size[side]):
-                    j = sides[side, r]
-                    if place[j] >= place[i] and run[j] == run[i]:
-                        squares[line[i] + place[j]] += x * counts[side, r]
-                if side == 0:
-                    for r in range(size[1]):
-                        C[place[i], place[sides[1, r]]] += x * counts[1, r]
-
-
-@njit(cache=True, nogil=True)
 def add_alone(first, last, edges, used, factor, parts, n, m):
     """C += factor / w on all edges of the used ones of some blocks.
 
