@@ -556,3 +556,18 @@ def test_larger_clouds_with_every_relaxation():
                 result = sot.solve(M, a, b, structure=structure, reg=reg, **options)
                 assert result.converged
                 assert result.verify().holds()
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [(400, {"unbalanced": (0.1, None), "unbalanced_type": "TV"}), (200, {"mass": 0.7})],
+    ids=str,
+)
+def test_groups_with_entropy_do_not_stall(size, options):
+    # The path of falling reg left the domain of TV, and steps of partial plans met their kinks.
+    points = clusters(size, n_classes=10, seed=2)
+    M = points.cost / points.cost.mean()
+    structure = sot.Groups(points.source_labels, points.target_labels)
+    result = sot.solve(M, structure=structure, reg=0.1, **options)
+    assert result.method == "entropic"
+    assert result.converged

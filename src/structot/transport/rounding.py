@@ -252,8 +252,8 @@ def fill_columns(
 ) -> FloatArray:
     """P with the column sums b: every column scaled, a column of nothing filled like ``spread``.
 
-    The row sums come out as they may; ``overwrite``: in the memory of P. InfeasibleError where b has mass in a column without any
-    allowed pair of positive spread.
+    The row sums come out as they may; ``overwrite``: in the memory of P. InfeasibleError where b
+    has mass in a column without any allowed pair of positive spread.
 
     Examples
     --------

@@ -148,11 +148,7 @@ class _Ascent:
         self.first_reg = self._first_reg()
 
     def steps(self, start: Start) -> Iterator[Step | None]:
-        """The iterations.
-
-        The first item holds a plan and a bound whatever follows: the independent plan, and
-        potentials below a point of B(F).
-        """
+        """The iterations."""
         problem, dual = self.problem, self.dual
         yield self._first()
         point = None
@@ -165,6 +161,7 @@ class _Ascent:
         yield from self._final(point)
 
     def _first(self) -> Step:
+        """A plan and a bound, whatever follows: independent, and below a point of B(F)."""
         P = self.problem.feasible(self.problem.independent)
         return _step(P, self.dual.value(P), self.dual.prove(self.dual.p, self.dual.q, self.K))
 

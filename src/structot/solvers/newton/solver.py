@@ -213,9 +213,13 @@ def _multipliers(problem: Problem, start: Start) -> tuple[Array, Array]:
 
 
 def _search(problem: Problem, inner: ProximalDual, options: Newton) -> Search | None:
-    """Searching is for few large blocks; among many small ones the program would be large."""
+    """Searching is for few large blocks; among many small ones the program would be large.
+
+    Which marginals the plan of a partial problem should have a program cannot tell, and with those
+    of the iterate it was never seen to pay.
+    """
     few = inner.layer.start.size - 1 <= max(problem.shape)
-    if not few or options.search_every == 0:
+    if not few or options.search_every == 0 or problem.marginals.partial:
         return None
     return Search(problem, inner.true_layer, options.search_every)
 
