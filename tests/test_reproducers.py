@@ -165,6 +165,14 @@ def test_tariffs_of_highs_are_not_below_zero():
     assert verify(M, a, b, structure, result).holds()
 
 
+def test_a_set_function_without_pairs_is_none():
+    nothing = sot.SetFunction(lambda S: float(S.any()), support=np.zeros((2, 2), bool))
+    M = np.array([[0.0, 1.0], [1.0, 0.5]])
+    result = sot.solve(M, structure=sot.Modular() + nothing)
+    assert result.converged
+    assert result.value == pytest.approx(sot.solve(M).value)
+
+
 def test_verify_knows_the_independent_plan_to_rounding_only():
     """P = r costs 1e-38 where r is known as a product of doubles, and 1e-51 where it is exact."""
     a = np.array([0.004815627035526966])

@@ -26,8 +26,12 @@ def parts_of(problem: Problem) -> list[Stack | Part]:
     all layers.
     """
     allowed = problem.function._allowed()
-    layers = list(problem.function.set_functions)
-    lost = allowed & ~np.logical_or.reduce([layer._edges() for layer in layers])
+    # A set function may be given no pair to look at.
+    layers = [layer for layer in problem.function.set_functions if layer._edges().any()]
+    seen = np.zeros(problem.shape, bool)
+    for layer in layers:
+        seen |= layer._edges()
+    lost = allowed & ~seen
     if lost.any():
         # Pairs that no layer sees still may carry nothing negative: a layer of cost 0 says so.
         weights = np.where(allowed, 1.0, np.inf)
