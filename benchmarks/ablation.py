@@ -37,7 +37,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a certificate after every inner problem": {"certify_every": 1},
     "a certificate every 24 steps": {"certify_every": 24},
     "no search": {"search_every": 0},
-    "no polishing": {"polish": 0},
 }
 
 
@@ -46,13 +45,15 @@ def problems(n: int, seed: int) -> dict[str, tuple[Any, Any]]:
     data = cloud(n, seed)
     M, distances = data.cost, np.sqrt(data.cost)
     labels = data.source_labels, data.target_labels
-    # A tenth of what a block costs in all: the hard regime; a ten-thousandth: blocks as a whole.
+    # A tenth of what a block costs in all: the hard regime; all of it: nearly plain transport; a
+    # ten-thousandth: blocks as a whole.
     hard = 0.1 * float(distances.sum()) / 100
     threshold = sot.concave.ThresholdSqrt
     return {
         "both sides, d = 0.75": (M, groups(data, 0.75, own=False)),
         "own targets, d = 0.75": (M, groups(data, 0.75, own=True)),
         "threshold, hard": (distances, sot.Groups(*labels, threshold(hard), units="cost")),
+        "threshold, weak": (distances, sot.Groups(*labels, threshold(10 * hard), units="cost")),
         "threshold, small": (distances, sot.Groups(*labels, threshold(hard / 1e3), units="cost")),
         "fixed charge, own targets": (M, charge(data, own=True)),
     }
