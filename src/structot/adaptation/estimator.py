@@ -89,8 +89,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         sorted order or by name.
     map
         "barycentric": every point to the mean of where its mass goes, which draws a class
-        together. "class-affine": every class by one affine map, which keeps its variance
-        within a third in each direction.
+        together. "class-affine": between that and one affine map per class, which keeps the
+        variance within a third; the nearer to it, the more points n a class has for the directions
+        in which it extends (by n / (n + r + 1), r their effective number).
     method, tol
         As in `solve`.
     out_of_sample
