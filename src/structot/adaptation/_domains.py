@@ -13,11 +13,12 @@ from scipy.spatial.distance import cdist
 
 from structot._typing import Array
 
-_FEW = 5  # points below which nothing is said
-_MANY = 500  # points of each sample that are looked at
-_SURPRISE = 0.5  # share of points beyond what is usual
-_APART = 2.0  # ratio of spreads, or distance of means in spreads, of samples in unlike units
-_EXACT = 1e-6  # a mean of 0 and a deviation of 1 to this are no accident
+# What each value does on the suite of families: docs/experiments/adaptation.md, "Constants".
+_FEW = 5  # points in a batch below which nothing is said
+_MANY = 500  # points of each sample that are looked at, evenly spaced; more only costs time
+_SURPRISE = 0.5  # share of the points that is nearer to the other sample, beyond what is usual
+_APART = 2.0  # ratio of spreads, or distance of means in spreads, from which units are unlike
+_EXACT = 1e-6  # largest mean, and distance of a deviation from 1, of what a scaler has left
 
 
 def share_near(X: Array, own: Array, other: Array) -> float:
@@ -51,16 +52,9 @@ def warn_about_domain(X: Array, own: Array, other: Array, text: str, stacklevel:
 
 def warn_about_units(Xs: Array, Xt: Array, stacklevel: int) -> None:
     """Warn where Xs came out of a scaler fitted to it and Xt clearly did not pass through."""
-    if len(Xs) <= _FEW or len(Xt) <= _FEW:
+    if len(Xs) <= _FEW or len(Xt) <= _FEW or not off_standard(Xs) < _EXACT:
         return
-    spread = Xs.std(axis=0)
-    varies = spread > 0
-    centred = np.abs(Xs.mean(axis=0)).max() < _EXACT
-    if not (varies.any() and centred and np.abs(spread[varies] - 1.0).max() < _EXACT):
-        return
-    ratio = np.sqrt(Xt.var(axis=0).mean() / Xs.var(axis=0).mean())
-    distance = np.sqrt((Xt.mean(axis=0) ** 2).mean() / Xs.var(axis=0).mean())
-    if not (1.0 / _APART < ratio < _APART) or distance > _APART:
+    if apart(Xs, Xt) > _APART:
         warnings.warn(
             "Xs is standardised (mean 0, deviation 1) and Xt is in quite other units: a scaler "
             "seems to have seen only the source. Let the target pass through it too: "
@@ -68,6 +62,37 @@ def warn_about_units(Xs: Array, Xt: Array, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel,
         )
+
+
+def off_standard(X: Array) -> float:
+    """The largest of |mean| and |deviation − 1| of a feature that varies; infinite if none does.
+
+    Examples
+    --------
+    >>> off_standard(np.array([[1.0], [-1.0]])), off_standard(np.array([[4.0], [-2.0]]))
+    (0.0, 2.0)
+    """
+    spread = X.std(axis=0)
+    varies = spread > 0
+    if not varies.any():
+        return float("inf")
+    return float(max(np.abs(X.mean(axis=0)).max(), np.abs(spread[varies] - 1.0).max()))
+
+
+def apart(Xs: Array, Xt: Array) -> float:
+    """How far the scales of two samples are from one another, 1 or less where they agree.
+
+        max(s / t, t / s, ‖mean(Xt)‖ / s),   s², t² total variances, Xs with means 0
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [-1.0]])
+    >>> apart(X, X), apart(X, 3.0 * X), apart(X, X + 5.0)
+    (1.0, 3.0, 5.0)
+    """
+    s, t = (np.sqrt(points.var(axis=0).sum()) for points in (Xs, Xt))
+    distance = np.linalg.norm(Xt.mean(axis=0)) / s
+    return float("inf") if t == 0 else float(max(t / s, s / t, distance))
 
 
 def _some(points: Array) -> Array:

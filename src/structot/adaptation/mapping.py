@@ -21,7 +21,10 @@ from structot._typing import Array
 # Those under which averages of points make sense: Euclidean, after a linear change of the features.
 EUCLIDEAN = ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis")
 AUTO = "auto"
-_FEW_FEATURES, _FEW_OF_ALL = 5.0, 0.2  # below both, few features carry all the variance
+# Few features carry nearly all the variance where fewer are seen (see `chosen_metric`) than both
+# of these. What other values do: docs/experiments/adaptation.md, "Constants".
+_FEW_FEATURES = 5.0  # features
+_FEW_OF_ALL = 0.2  # of the number of features that vary
 OUT_OF_SAMPLE = ("nearest", "smooth")
 NEIGHBORS = 10  # points that share in a smooth displacement
 _ENTRIES_AT_A_TIME = 1 << 22  # entries of a temporary array: 32 MB of float64
