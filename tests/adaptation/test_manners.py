@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -82,6 +84,25 @@ def test_labels_of_other_types_are_shown_as_python_writes_them():
         StructuredTransport().fit(XS, YS.astype(str), XT, YT)
     with pytest.warns(UserWarning, match=r"ys has no class 7, 8"):
         StructuredTransport().fit(XS, YS, XT, np.where(YT == 0, 0, 6 + YT))
+
+
+def test_missing_target_labels_as_pot_marks_them_stand_among_labels_of_any_type():
+    hidden = np.arange(40) % 2 == 0
+    plain = StructuredTransport().fit(XS, YS, XT, np.ma.masked_array(YT, mask=hidden))
+    names = [-1 if gone else str(label) for label, gone in zip(YT, hidden, strict=True)]
+    for labels in (names, np.array(names, object), tuple(names)):
+        with pytest.warns(UserWarning, match="taken as missing, as in POT") as said:
+            adapt = StructuredTransport().fit(XS, YS.astype(str), XT, labels)
+        assert len(said) == 1
+        np.testing.assert_allclose(adapt.coupling_, plain.coupling_)
+    with pytest.raises(ValueError, match="ys has labels of type Color such as .* no order"):
+        StructuredTransport().fit(XS, [Color(1 + label) for label in YS], XT)
+
+
+class Color(enum.Enum):
+    """Labels that have no order."""
+
+    RED, GREEN, BLUE = 1, 2, 3
 
 
 @pytest.mark.parametrize("kind", [str, float, np.uint8, bool, object])

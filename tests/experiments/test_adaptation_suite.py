@@ -145,10 +145,10 @@ def test_methods_run_on_a_draw_and_a_map_that_is_not_finite_scores_nothing(monke
 def test_constants_are_changed_one_at_a_time_and_put_back():
     from structot.adaptation import class_affine, mapping
 
-    before = mapping._FEW_FEATURES, class_affine.trust
+    before = mapping._FEW_OF_ALL, class_affine.trust
     case = next(case for case in FREE if case.family == "iris")
     record = constants.measure(case.key, 0, None)
-    assert (mapping._FEW_FEATURES, class_affine.trust) == before
+    assert (mapping._FEW_OF_ALL, class_affine.trust) == before
     assert len(record["metric"]) == len(constants.METRIC)
     assert record["maps"][0] == record["default"]
     assert record["maps"][1] != record["maps"][0]

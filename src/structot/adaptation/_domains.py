@@ -17,8 +17,11 @@ from structot._typing import Array
 _FEW = 5  # points in a batch below which nothing is said
 _MANY = 500  # points of each sample that are looked at, evenly spaced; more only costs time
 _SURPRISE = 0.5  # share of the points that is nearer to the other sample, beyond what is usual
-_APART = 2.0  # ratio of spreads, or distance of means in spreads, from which units are unlike
-_EXACT = 1e-6  # largest mean, and distance of a deviation from 1, of what a scaler has left
+_APART = 2.0  # ratio of spreads, or mean in spreads, of the median feature, of unlike units
+_NOTHING = 1e-9  # deviations of the source: what is left of a feature that does not vary
+_EXACT = 1e-4  # largest mean, and distance of a deviation from 1, of what a scaler has left
+
+UNLIKE_UNITS = "Xs is standardised, every feature by itself, and Xt is in quite other units"
 
 
 def share_near(X: Array, own: Array, other: Array) -> float:
@@ -56,7 +59,7 @@ def warn_about_units(Xs: Array, Xt: Array, stacklevel: int) -> None:
         return
     if apart(Xs, Xt) > _APART:
         warnings.warn(
-            "Xs is standardised (mean 0, deviation 1) and Xt is in quite other units: a scaler "
+            f"{UNLIKE_UNITS}: a scaler "
             "seems to have seen only the source. Let the target pass through it too: "
             "AdaptTo(Xt, preprocess=StandardScaler()) as the first step of the Pipeline.",
             UserWarning,
@@ -82,17 +85,24 @@ def off_standard(X: Array) -> float:
 def apart(Xs: Array, Xt: Array) -> float:
     """How far the scales of two samples are from one another, 1 or less where they agree.
 
-        max(s / t, t / s, ‖mean(Xt)‖ / s),   s², t² total variances, Xs with means 0
+        max(exp med_f |log(t_f / s_f)|, med_f |mean(Xt)_f| / s_f),   s_f, t_f deviations, Xs centred
+
+    Medians over the features that vary in both: one feature that hardly varied in the source, as a
+    pixel at the margin, is large in the target after any scaler.
 
     Examples
     --------
     >>> X = np.array([[1.0], [-1.0]])
-    >>> apart(X, X), apart(X, 3.0 * X), apart(X, X + 5.0)
-    (1.0, 3.0, 5.0)
+    >>> [round(apart(X, Y), 9) for Y in (X, 3.0 * X, X + 5.0)]
+    [1.0, 3.0, 5.0]
     """
-    s, t = (np.sqrt(points.var(axis=0).sum()) for points in (Xs, Xt))
-    distance = np.linalg.norm(Xt.mean(axis=0)) / s
-    return float("inf") if t == 0 else float(max(t / s, s / t, distance))
+    s, t = Xs.std(axis=0), Xt.std(axis=0)
+    varies = (s > 0) & (t > _NOTHING * s)
+    if not varies.any():
+        return 1.0
+    s, t = s[varies], t[varies]
+    ratio = np.exp(np.median(np.abs(np.log(t / s))))
+    return float(max(ratio, np.median(np.abs(Xt.mean(axis=0)[varies]) / s)))
 
 
 def _some(points: Array) -> Array:

@@ -63,9 +63,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         Weight of the entropy, in units of the cost scale. None: 0.4 for "charge", else 0, the exact
         model.
     metric
-        "auto": Euclidean distances; where fewer than a fifth of the features, and fewer than five,
-        carry nearly all the variance, as with features in unlike units, "seuclidean", which divides
-        each by its standard deviation over both samples. Or any metric of
+        "auto": Euclidean distances; where fewer than a fifth of the features carry nearly all the
+        variance, as with features in unlike units, "seuclidean", which divides each by its
+        standard deviation over both samples. Or any metric of
         `scipy.spatial.distance.cdist`, by name or as a function. With the Euclidean ones
         ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis") a point goes to the average of
         where its mass goes; with others to the weighted medoid, the target point with the least

@@ -32,7 +32,7 @@ _DOMAINS = "structot.adaptation._domains"
 _MAPPING = "structot.adaptation.mapping"
 _CLASSES = "structot.adaptation.class_affine"
 SHARES = (0.25, 0.5, 0.75)  # of _SURPRISE
-SCALES = (1.5, 2.0, 4.0)  # of _APART
+SCALES = (1.5, 2.0, 3.0)  # of _APART
 LOOKED_AT = (10, 25, 500)  # of _MANY
 BATCHES = (1, 2, 5, 20)  # points, for _FEW
 _DRAWN = 20  # batches of each size
@@ -52,9 +52,6 @@ AFFINE = {"map": "class-affine"}
 METRIC = (
     Change('metric="euclidean" everywhere', {"metric": "euclidean"}),
     Change('metric="seuclidean" everywhere', {"metric": "seuclidean"}),
-    Change("fewer than 2.5 features seen, not 5", {}, _MAPPING, {"_FEW_FEATURES": 2.5}),
-    Change("fewer than 10", {}, _MAPPING, {"_FEW_FEATURES": 10.0}),
-    Change("any number", {}, _MAPPING, {"_FEW_FEATURES": np.inf}),
     Change("fewer than a tenth of the features, not a fifth", {}, _MAPPING, {"_FEW_OF_ALL": 0.1}),
     Change("fewer than two fifths", {}, _MAPPING, {"_FEW_OF_ALL": 0.4}),
     Change("any share", {}, _MAPPING, {"_FEW_OF_ALL": np.inf}),
