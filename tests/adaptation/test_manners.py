@@ -95,7 +95,7 @@ def test_missing_target_labels_as_pot_marks_them_stand_among_labels_of_any_type(
             adapt = StructuredTransport().fit(XS, YS.astype(str), XT, labels)
         assert len(said) == 1
         np.testing.assert_allclose(adapt.coupling_, plain.coupling_)
-    with pytest.raises(ValueError, match="ys has labels of type Color such as .* no order"):
+    with pytest.raises(ValueError, match=r"ys has labels of type Color such as .* no order"):
         StructuredTransport().fit(XS, [Color(1 + label) for label in YS], XT)
 
 
