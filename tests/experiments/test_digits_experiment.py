@@ -156,12 +156,13 @@ def test_digits_experiment_on_small_images(tmp_path, monkeypatch):
         small = small_digits.load()
         return {"mnist": small["digits"], "usps": small["shifted"]}
 
-    few = tuple(adaptation.BY_KEY[key] for key in ("none", "emd", "structured"))
+    keys = ("none", "emd", "lasso", "paper", "structured", "ward", "default", "first")
+    few = tuple(adaptation.BY_KEY[key] for key in keys)
     monkeypatch.setattr(digits, "load", load)
     monkeypatch.setattr(digits, "SIDE", 8)
     monkeypatch.setattr(digits, "METHODS", few)
-    monkeypatch.setattr(digits, "BLURRED", ("none", "structured"))
-    monkeypatch.setattr(digits, "LABELLED", ("none", "structured"))
+    monkeypatch.setattr(digits, "BLURRED", ("none", "lasso", "structured", "ward"))
+    monkeypatch.setattr(digits, "LABELLED", ("none", "lasso", "structured", "ward"))
     report = run(digits.EXPERIMENT, tmp_path, Settings(quick=True, seeds=1), progress=False)
     assert "41.2 / 33.1" in report.markdown
     assert "MNIST → USPS, balanced" in report.markdown
