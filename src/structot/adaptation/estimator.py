@@ -22,10 +22,10 @@ from structot._extras import as_array, like
 from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
-from structot.adaptation._domains import warn_about_domain, warn_about_units
 from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares, sides
 from structot.adaptation._maps import MAPS, maps, warn_about_medoids
 from structot.adaptation._model import Cost, Model, is_precomputed, weights
+from structot.adaptation.domains import warn_about_domain, warn_about_units
 from structot.adaptation.mapping import OUT_OF_SAMPLE
 from structot.adaptation.proportions import (
     check_proportions,

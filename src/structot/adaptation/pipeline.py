@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structot import _checks
 from structot.adaptation import _output
-from structot.adaptation._domains import UNLIKE_UNITS, warn_about_domain
+from structot.adaptation.domains import UNLIKE_UNITS, warn_about_domain
 from structot.adaptation.estimator import StructuredTransport
 
 DOMAINS = ("target", "source")

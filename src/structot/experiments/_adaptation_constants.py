@@ -28,7 +28,7 @@ from structot.experiments._runner import Records, Settings, Task
 from structot.experiments._tables import table
 
 HARM = 5.0  # points of accuracy from which a misuse counts as one that costs
-_DOMAINS = "structot.adaptation._domains"
+_DOMAINS = "structot.adaptation.domains"
 _MAPPING = "structot.adaptation.mapping"
 _CLASSES = "structot.adaptation.class_affine"
 SHARES = (0.25, 0.5, 0.75)  # of _SURPRISE
@@ -147,7 +147,7 @@ def _changed_accuracy(draw: Draw, change: Change) -> float:
 def _domain(draw: Draw) -> dict[str, Any]:
     """Shares of points that are nearer to the other sample, in right use and in misuse."""
     from structot.adaptation import StructuredTransport
-    from structot.adaptation._domains import share_near
+    from structot.adaptation.domains import share_near
 
     rng = np.random.default_rng(0)
     right = [(X[1::2], X[::2], Y) for X, Y in ((draw.Xs, draw.Xt), (draw.Xt, draw.Xs))]
@@ -178,7 +178,7 @@ def _units(draw: Draw) -> dict[str, Any]:
     from sklearn.preprocessing import StandardScaler
 
     from structot.adaptation import StructuredTransport
-    from structot.adaptation._domains import apart, off_standard
+    from structot.adaptation.domains import apart, off_standard
 
     scaler = StandardScaler().fit(draw.Xs)
     Xs, Xt, queries = (scaler.transform(X) for X in (draw.Xs, draw.Xt, draw.queries))
