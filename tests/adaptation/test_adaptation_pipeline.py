@@ -54,6 +54,21 @@ def test_a_scaler_that_saw_only_the_source_is_noticed():
             model.fit(XS, YS, **{f"{type(step).__name__.lower()}__Xt": XT})
 
 
+def test_a_target_that_passed_through_the_scaler_raises_no_alarm_however_far_it_is():
+    rng = np.random.default_rng(0)
+    source, target = rng.normal(size=(2, 40, 6))
+    source[:, 0] *= 1e-3  # hardly varies in the source, as a pixel at the margin
+    labels = np.arange(40) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scaler = StandardScaler().fit(source)
+        StructuredTransport().fit(scaler.transform(source), labels, scaler.transform(target))
+        AdaptTo(9.0 * target, preprocess=StandardScaler()).fit(source, labels)
+    single = StandardScaler().fit_transform(source.astype(np.float32))
+    with pytest.warns(UserWarning, match="in quite other units"):
+        StructuredTransport().fit(single, labels, 9.0 * target)
+
+
 def test_preprocessing_is_for_source_and_target_alike():
     scaler = StandardScaler().fit(XS)
     by_hand = AdaptTo(scaler.transform(XT)).fit_transform(scaler.transform(XS), YS)

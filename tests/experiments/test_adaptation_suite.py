@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from structot.experiments import _adaptation_constants as constants
 from structot.experiments import _adaptation_criteria as criteria
 from structot.experiments import adaptation, digits, small_digits, transduction
 from structot.experiments._adaptation_methods import BY_KEY, accuracies, nearest
@@ -44,6 +45,25 @@ def test_keys_are_unique_and_fit_for_files():
     assert len(FAMILIES) == 8
 
 
+def made_up_constants(seed):
+    """Every change of the metric loses a point, every other map gains one; alarms are right."""
+    shares = {name: {str(x): [value] for x in constants.LOOKED_AT} for name, value in SHARES}
+    for name, value in SHARES:
+        shares[name]["batches"] = {str(x): [value] for x in constants.BATCHES}
+    return {
+        "default": 70.0 + seed,
+        "affine": 70.0 + seed,
+        "metric": [69.0 + seed] * len(constants.METRIC),
+        "maps": [71.0 + seed] * len(constants.MAPS),
+        "variance": {"default": 0.1, "affine": 0.9},
+        "domain": {**shares, "harm": 10.0},
+        "units": {"right": 1.0, "wrong": 3.0, "harm": 1.0, "scaled": 1e-8, "raw": 0.5},
+    }
+
+
+SHARES = (("right", 0.0), ("wrong", 0.6))
+
+
 def made_up(settings, score):
     """Records of every task, their accuracies made up from the family, the method, the setting."""
     done = {}
@@ -57,6 +77,8 @@ def made_up(settings, score):
                 grid, method = task.arguments["grid"], task.arguments["method"]
                 found = [score(case.family, method, point) + 0.1 * seed for point in grid]
                 done[task.key] = {"accuracy": found}
+            elif task.key.startswith("constants"):
+                done[task.key] = made_up_constants(seed)
             else:
                 count = len(criteria.CANDIDATES)
                 right = np.linspace(50.0, 60.0, count)
@@ -100,6 +122,13 @@ def test_the_report_says_what_the_records_say():
     assert judged["good"]["minus_default"][0] == pytest.approx(3.0)
     assert judged["bad"]["minus_random"][0] == pytest.approx(-5.0)
     assert "Better than a random pick: good. Worse: bad." in report.markdown
+    found = report.results["constants"]
+    lost = found["metric"][constants.METRIC[0].title]["reported"]
+    assert (lost["mean"], lost["width"]) == pytest.approx((-1.0, 0.0))
+    assert found["domain"]["`_SURPRISE` = 0.5"] == [0.0, 100.0, 100.0]
+    assert found["domain"]["`_SURPRISE` = 0.75"] == [0.0, 0.0, 0.0]
+    assert found["units"]["`_APART` = 2"][:2] == [0.0, 100.0]  # and no misuse that cost anything
+    assert "| class-affine | 0.90 |" in report.markdown
 
 
 def test_methods_run_on_a_draw_and_a_map_that_is_not_finite_scores_nothing(monkeypatch):
@@ -111,6 +140,20 @@ def test_methods_run_on_a_draw_and_a_map_that_is_not_finite_scores_nothing(monke
     )
     assert accuracies("none", [{}], draw) == [0.0]
     assert len(nearest(draw).steps) == 2
+
+
+def test_constants_are_changed_one_at_a_time_and_put_back():
+    from structot.adaptation import class_affine, mapping
+
+    before = mapping._FEW_OF_ALL, class_affine.trust
+    case = next(case for case in FREE if case.family == "iris")
+    record = constants.measure(case.key, 0, None)
+    assert (mapping._FEW_OF_ALL, class_affine.trust) == before
+    assert len(record["metric"]) == len(constants.METRIC)
+    assert record["maps"][0] == record["default"]
+    assert record["maps"][1] != record["maps"][0]
+    assert record["variance"]["affine"] > record["variance"]["default"]
+    assert record["units"]["scaled"] < 1e-5 < record["units"]["raw"]
 
 
 def test_criteria_are_judged_on_a_draw(monkeypatch):

@@ -27,6 +27,11 @@ def class_labels(name: str, labels: Any, size: int) -> Labels:
     found = Labels.of(name, labels, size)
     if not found.ordered:
         kinds = sorted({type(label).__name__ for label in found.classes.tolist()})
+        if len(kinds) == 1:
+            raise ValueError(
+                f"{name} has labels of type {kinds[0]} such as {found.classes[0]!r}, which have no "
+                "order; use numbers or text, e.g. their names."
+            )
         raise ValueError(
             f"{name} mixes labels of types {', '.join(kinds)}, which have no order; "
             "use one type for all labels."
@@ -46,18 +51,13 @@ def labels_of_both(ys: Any, yt: Any, n: int, m: int) -> tuple[Labels | None, Lab
     POT marks a missing target label by -1. Where no source point has this label, it is taken so.
     """
     source = None if ys is None else class_labels("ys", ys, n)
+    if yt is not None and source is not None and not _has_minus_one(source):
+        yt, hidden = _without_minus_one(yt)
+        if hidden:
+            _warn(_AS_IN_POT)
     target = None if yt is None else class_labels("yt", yt, m)
     marked = [_has_minus_one(labels) for labels in (source, target)]
     if target is not None and source is not None:
-        if marked == [False, True]:
-            gone = np.array([_is_minus_one(x) for x in target.values.tolist()])
-            hidden = np.ma.masked_array(target.values, mask=gone | ~target.known)
-            target = class_labels("yt", hidden, m)
-            _warn(
-                "yt holds the label -1 and ys does not: those target labels are taken as missing, "
-                "as in POT. Pass np.ma.masked_equal(yt, -1) to say so."
-            )
-            marked = [False, False]
         _same_type(source, target)
     if any(marked):
         name = "ys" if marked[0] else "yt"
@@ -66,6 +66,21 @@ def labels_of_both(ys: Any, yt: Any, n: int, m: int) -> tuple[Labels | None, Lab
             f"missing labels, mask them: np.ma.masked_equal({name}, -1)."
         )
     return source, target
+
+
+_AS_IN_POT = (
+    "yt holds the label -1 and ys does not: those target labels are taken as missing, "
+    "as in POT. Pass np.ma.masked_equal(yt, -1) to say so."
+)
+
+
+def _without_minus_one(yt: Any) -> tuple[Any, bool]:
+    """The target labels with -1 masked, also among labels of another type; whether there were."""
+    values = np.asarray(yt, object) if isinstance(yt, list | tuple) else np.asarray(yt)
+    masked = np.ma.getmaskarray(yt) if isinstance(yt, np.ma.MaskedArray) else False
+    found = [_is_minus_one(x) for x in values.ravel().tolist()]
+    gone = np.array(found, bool).reshape(values.shape) & ~np.asarray(masked)
+    return (np.ma.masked_array(values, mask=gone | masked), True) if gone.any() else (yt, False)
 
 
 def _warn(text: str) -> None:

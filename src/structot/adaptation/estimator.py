@@ -22,10 +22,10 @@ from structot._extras import as_array, like
 from structot._labels import Labels
 from structot._typing import Array
 from structot.adaptation import _output
-from structot.adaptation._domains import warn_about_domain, warn_about_units
 from structot.adaptation._labels import forbid_mismatches, labels_of_both, propagate, shares, sides
 from structot.adaptation._maps import MAPS, maps, warn_about_medoids
 from structot.adaptation._model import Cost, Model, is_precomputed, weights
+from structot.adaptation.domains import warn_about_domain, warn_about_units
 from structot.adaptation.mapping import OUT_OF_SAMPLE
 from structot.adaptation.proportions import (
     check_proportions,
@@ -63,9 +63,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         Weight of the entropy, in units of the cost scale. None: 0.4 for "charge", else 0, the exact
         model.
     metric
-        "auto": Euclidean distances; where fewer than a fifth of the features, and fewer than five,
-        carry nearly all the variance, as with features in unlike units, "seuclidean", which divides
-        each by its standard deviation over both samples. Or any metric of
+        "auto": Euclidean distances; where fewer than a fifth of the features carry nearly all the
+        variance, as with features in unlike units, "seuclidean", which divides each by its
+        standard deviation over both samples. Or any metric of
         `scipy.spatial.distance.cdist`, by name or as a function. With the Euclidean ones
         ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis") a point goes to the average of
         where its mass goes; with others to the weighted medoid, the target point with the least
@@ -89,8 +89,9 @@ class StructuredTransport(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         sorted order or by name.
     map
         "barycentric": every point to the mean of where its mass goes, which draws a class
-        together. "class-affine": every class by one affine map, which keeps its variance
-        within a third in each direction.
+        together. "class-affine": between that and one affine map per class, which keeps the
+        variance within a third; the nearer to it, the more points n a class has for the directions
+        in which it extends (by n / (n + r + 1), r their effective number).
     method, tol
         As in `solve`.
     out_of_sample

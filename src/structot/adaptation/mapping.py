@@ -21,7 +21,9 @@ from structot._typing import Array
 # Those under which averages of points make sense: Euclidean, after a linear change of the features.
 EUCLIDEAN = ("euclidean", "sqeuclidean", "seuclidean", "mahalanobis")
 AUTO = "auto"
-_FEW_FEATURES, _FEW_OF_ALL = 5.0, 0.2  # below both, few features carry all the variance
+# Share of the features that vary: where fewer are seen (see `chosen_metric`), few carry nearly all
+# the variance. What other values do: docs/experiments/adaptation.md, "Constants".
+_FEW_OF_ALL = 0.2
 OUT_OF_SAMPLE = ("nearest", "smooth")
 NEIGHBORS = 10  # points that share in a smooth displacement
 _ENTRIES_AT_A_TIME = 1 << 22  # entries of a temporary array: 32 MB of float64
@@ -55,9 +57,9 @@ def chosen_metric(metric: Any, X: Array, Y: Array | None) -> Any:
 
     (Σ_f v_f)² / Σ_f v_f², v_f the variance of a feature over both samples, is the number of
     features that a Euclidean distance sees: all of them where variances are equal, one where
-    one is in much smaller units than the rest. Where it is below a fifth of the features, and below
-    five, each is divided by its standard deviation. Images and sparse counts, where features
-    that hardly vary should hardly count, stay as they are.
+    one is in much smaller units than the rest. Where it is below a fifth of the features that vary,
+    each is divided by its standard deviation. Images, where features that hardly vary should
+    hardly count, stay as they are.
 
     Examples
     --------
@@ -73,7 +75,7 @@ def chosen_metric(metric: Any, X: Array, Y: Array | None) -> Any:
         return "euclidean"
     relative = variance / largest
     seen = relative.sum() ** 2 / np.sum(relative**2)
-    few = seen < min(_FEW_FEATURES, _FEW_OF_ALL * np.count_nonzero(relative))
+    few = seen < _FEW_OF_ALL * np.count_nonzero(relative)
     return "seuclidean" if few else "euclidean"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structot import _checks
 from structot.adaptation import _output
-from structot.adaptation._domains import warn_about_domain
+from structot.adaptation.domains import UNLIKE_UNITS, warn_about_domain
 from structot.adaptation.estimator import StructuredTransport
 
 DOMAINS = ("target", "source")
@@ -124,7 +125,10 @@ class AdaptTo(TransformerMixin, BaseEstimator):
         options = {f"sample_weight_{k}": w for k, w in weights.items() if w is not None}
         transport = StructuredTransport() if self.transport is None else clone(self.transport)
         known = self.yt if yt is None else yt
-        self.transport_ = transport.fit(Xs=source, ys=y, Xt=target, yt=known, **options)
+        with warnings.catch_warnings():
+            if preprocess is not None:  # the remedy that the warning names is in use
+                warnings.filterwarnings("ignore", UNLIKE_UNITS, UserWarning)
+            self.transport_ = transport.fit(Xs=source, ys=y, Xt=target, yt=known, **options)
         self.preprocess_ = preprocess
         self._samples = tuple(_output.points("X", points) for points in (source, target))
         _output.remember(self, X, width)

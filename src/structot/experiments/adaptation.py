@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from structot._typing import Array
+from structot.experiments import _adaptation_constants as constants
 from structot.experiments import _adaptation_criteria as criteria
 from structot.experiments._adaptation import Parameters
 from structot.experiments._adaptation_methods import BY_KEY, DEFAULT, METHODS, accuracies
@@ -51,7 +52,13 @@ def tasks(settings: Settings, done: Records) -> list[Task]:
         for seed in range(_seeds(settings))
         for method in KEYS
     ]
-    return first + second + criteria.tasks(cases(settings), settings, _data(settings))
+    every = tuple(seed for some in _stages(settings).values() for seed in some)
+    return [
+        *first,
+        *second,
+        *criteria.tasks(cases(settings), settings, _data(settings)),
+        *constants.tasks(cases(settings), every, settings, _data(settings)),
+    ]
 
 
 def cases(settings: Settings) -> tuple[Case, ...]:
@@ -96,6 +103,13 @@ def _task(
 
 def _data(settings: Settings) -> str | None:
     return None if settings.data is None else str(Path(settings.data))
+
+
+def _stages(settings: Settings) -> dict[str, tuple[int, ...]]:
+    return {
+        "tuning": TUNING_SEEDS[: 1 if settings.quick else None],
+        "reported": tuple(range(_seeds(settings))),
+    }
 
 
 def _seeds(settings: Settings) -> int:
@@ -171,6 +185,7 @@ def report(settings: Settings, done: Records) -> Report:
     """Accuracy by family, regret, differences with intervals, and the criteria."""
     data = results(settings, done)
     judged = criteria.results(cases(settings), settings, done)
+    changes = constants.results(cases(settings), _stages(settings), settings, done)
     text = "\n\n".join(
         [
             f"# {TITLE}",
@@ -185,9 +200,11 @@ def report(settings: Settings, done: Records) -> Report:
             _variants(data),
             "## Criteria without target labels",
             *criteria.text(judged),
+            "## Constants",
+            *constants.text(changes),
         ]
     )
-    return Report({"suite": data, "criteria": judged}, text, {})
+    return Report({"suite": data, "criteria": judged, "constants": changes}, text, {})
 
 
 def _introduction(settings: Settings) -> str:
@@ -247,30 +264,36 @@ def _words(data: dict[str, Any]) -> str:
     for method in ("entropic", "lasso", "lasso_l2"):
         cell = data["methods"][method]
         mean, width = cell["default_minus_best"]
-        word = "not told apart from" if abs(mean) <= width else "above" if mean > 0 else "below"
         lines.append(
-            f"- `StructuredTransport()` is {word} {BY_KEY[method].title} at its best fixed "
-            f"setting: {signed(mean, width)} (± {cell['over_families'][1]:.1f})."
+            f"- `StructuredTransport()` is {_told(mean, width)} {BY_KEY[method].title} at its best "
+            f"fixed setting: {signed(mean, width)} (± {cell['over_families'][1]:.1f})."
         )
     return "\n".join(lines)
 
 
+def _told(mean: float, width: float) -> str:
+    return "not told apart from" if abs(mean) <= width else "above" if mean > 0 else "below"
+
+
 def _variants(data: dict[str, Any]) -> str:
     """What the options and the old defaults do, beside the defaults."""
-    ours, rows = np.array(data["methods"][DEFAULT]["left_out"]), []
+    ours, rows, words = np.array(data["methods"][DEFAULT]["left_out"]), [], []
     for method in VARIANTS:
         each = np.array(data["methods"][method]["left_out"]) - ours  # (families, seeds)
         by_family = each.mean(axis=1)
         best, worst = int(by_family.argmax()), int(by_family.argmin())
+        difference = interval(each.mean(axis=0))
+        words.append(f"- `{BY_KEY[method].title}` is {_told(*difference)} the defaults.")
         rows.append(
             [
                 BY_KEY[method].title,
-                signed(*interval(each.mean(axis=0))),
+                signed(*difference),
                 f"{by_family[best]:+.1f} ({data['families'][best]})",
                 f"{by_family[worst]:+.1f} ({data['families'][worst]})",
             ]
         )
-    return table(["variant", "minus the defaults", "best family", "worst family"], rows)
+    head = ["variant", "minus the defaults", "best family", "worst family"]
+    return table(head, rows) + "\n\n" + "\n".join(words)
 
 
 EXPERIMENT = Experiment("adaptation", TITLE, tasks, report)

@@ -13,11 +13,15 @@ from scipy.spatial.distance import cdist
 
 from structot._typing import Array
 
-_FEW = 5  # points below which nothing is said
-_MANY = 500  # points of each sample that are looked at
-_SURPRISE = 0.5  # share of points beyond what is usual
-_APART = 2.0  # ratio of spreads, or distance of means in spreads, of samples in unlike units
-_EXACT = 1e-6  # a mean of 0 and a deviation of 1 to this are no accident
+# What each value does on the suite of families: docs/experiments/adaptation.md, "Constants".
+_FEW = 5  # points in a batch below which nothing is said
+_MANY = 500  # points of each sample that are looked at, evenly spaced; more only costs time
+_SURPRISE = 0.5  # share of the points that is nearer to the other sample, beyond what is usual
+_APART = 2.0  # ratio of spreads, or mean in spreads, of the median feature, of unlike units
+_NOTHING = 1e-9  # deviations of the source: what is left of a feature that does not vary
+_EXACT = 1e-4  # largest mean, and distance of a deviation from 1, of what a scaler has left
+
+UNLIKE_UNITS = "Xs is standardised, every feature by itself, and Xt is in quite other units"
 
 
 def share_near(X: Array, own: Array, other: Array) -> float:
@@ -51,23 +55,54 @@ def warn_about_domain(X: Array, own: Array, other: Array, text: str, stacklevel:
 
 def warn_about_units(Xs: Array, Xt: Array, stacklevel: int) -> None:
     """Warn where Xs came out of a scaler fitted to it and Xt clearly did not pass through."""
-    if len(Xs) <= _FEW or len(Xt) <= _FEW:
+    if len(Xs) <= _FEW or len(Xt) <= _FEW or not off_standard(Xs) < _EXACT:
         return
-    spread = Xs.std(axis=0)
-    varies = spread > 0
-    centred = np.abs(Xs.mean(axis=0)).max() < _EXACT
-    if not (varies.any() and centred and np.abs(spread[varies] - 1.0).max() < _EXACT):
-        return
-    ratio = np.sqrt(Xt.var(axis=0).mean() / Xs.var(axis=0).mean())
-    distance = np.sqrt((Xt.mean(axis=0) ** 2).mean() / Xs.var(axis=0).mean())
-    if not (1.0 / _APART < ratio < _APART) or distance > _APART:
+    if apart(Xs, Xt) > _APART:
         warnings.warn(
-            "Xs is standardised (mean 0, deviation 1) and Xt is in quite other units: a scaler "
+            f"{UNLIKE_UNITS}: a scaler "
             "seems to have seen only the source. Let the target pass through it too: "
             "AdaptTo(Xt, preprocess=StandardScaler()) as the first step of the Pipeline.",
             UserWarning,
             stacklevel=stacklevel,
         )
+
+
+def off_standard(X: Array) -> float:
+    """The largest of |mean| and |deviation − 1| of a feature that varies; infinite if none does.
+
+    Examples
+    --------
+    >>> off_standard(np.array([[1.0], [-1.0]])), off_standard(np.array([[4.0], [-2.0]]))
+    (0.0, 2.0)
+    """
+    spread = X.std(axis=0)
+    varies = spread > 0
+    if not varies.any():
+        return float("inf")
+    return float(max(np.abs(X.mean(axis=0)).max(), np.abs(spread[varies] - 1.0).max()))
+
+
+def apart(Xs: Array, Xt: Array) -> float:
+    """How far the scales of two samples are from one another, 1 or less where they agree.
+
+        max(exp med_f |log(t_f / s_f)|, med_f |mean(Xt)_f| / s_f),   s_f, t_f deviations, Xs centred
+
+    Medians over the features that vary in both: one feature that hardly varied in the source, as a
+    pixel at the margin, is large in the target after any scaler.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [-1.0]])
+    >>> [round(apart(X, Y), 9) for Y in (X, 3.0 * X, X + 5.0)]
+    [1.0, 3.0, 5.0]
+    """
+    s, t = Xs.std(axis=0), Xt.std(axis=0)
+    varies = (s > 0) & (t > _NOTHING * s)
+    if not varies.any():
+        return 1.0
+    s, t = s[varies], t[varies]
+    ratio = np.exp(np.median(np.abs(np.log(t / s))))
+    return float(max(ratio, np.median(np.abs(Xt.mean(axis=0)[varies]) / s)))
 
 
 def _some(points: Array) -> Array:
