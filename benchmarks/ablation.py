@@ -37,6 +37,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a certificate after every inner problem": {"certify_every": 1},
     "a certificate every 24 steps": {"certify_every": 24},
     "no search": {"search_every": 0},
+    "no polishing": {"polish": 0},
 }
 
 

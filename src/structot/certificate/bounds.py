@@ -150,7 +150,7 @@ def lowered(K: Array, size: Array | float) -> Array:
     >>> import numpy as np
     >>> K, size = np.array([[0.5, 0.25]]), np.array([[1e12, 0.0]])  # 0.5 was left of 1e12
     >>> lowered(K, size)
-    array([[0.49798852, 0.25      ]])
+    array([[0.49806663, 0.25      ]])
     """
     return K - bound_rounding(K.size) * np.where(np.isfinite(K), size, 0.0)
 

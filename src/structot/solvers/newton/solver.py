@@ -69,6 +69,9 @@ class Newton(Solver):
     search_every
         Newton steps between searches for a plan near the iterate (`local_search.py`), as long as
         they pay; 0 for none.
+    polish
+        Most rounds of polishing of a bound (`ProximalDual.polished`), where the last certificate
+        closed less than a third of the gap.
     patience
         Newton steps without progress of the gap after which it gives up.
 
@@ -90,6 +93,7 @@ class Newton(Solver):
     repair: float = 0.03
     certify_every: int = 6
     search_every: int = 12
+    polish: int = 12
     patience: int = 1000
     name: ClassVar[str] = "newton"
     takes_relaxed: ClassVar[bool] = True
@@ -151,7 +155,7 @@ class _Pace:
 
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
     inner = ProximalDual(problem, options.background, options.repair)
-    certify = _Certifier(problem, inner)
+    certify = _Certifier(problem, inner, options.polish)
     pace = _Pace(_first_rho(problem, inner.layer, options), options)
     if start.plan is None and start.potentials is None:
         start = coarse_start(problem, options.coarse)
@@ -258,8 +262,9 @@ def _newton_step(
 class _Certifier:
     """Turns an inner iterate into a plan with its value and a proved bound."""
 
-    def __init__(self, problem: Problem, inner: ProximalDual) -> None:
-        self.problem, self.inner = problem, inner
+    def __init__(self, problem: Problem, inner: ProximalDual, polish: int) -> None:
+        self.problem, self.inner, self._polish = problem, inner, polish
+        self._slow = False
         self.best_value, self.best_bound = np.inf, -np.inf
         self.value, self.bound = np.inf, -np.inf  # of the last certificate
 
@@ -276,10 +281,15 @@ class _Certifier:
     def __call__(self, value: Value) -> Step:
         P = self._plan(value)
         check_time()
-        objective = self.inner.value_of(P)
+        objective, before = self.inner.value_of(P), self.gap
         self.best_value = min(self.best_value, objective)
-        u, v, bound = max(self.inner.proofs(value), key=lambda proof: proof[2])
+        proof = max(self.inner.proofs(value), key=lambda proof: proof[2])
+        # While Newton steps close the gap quickly by themselves, polishing would only cost time.
+        rounds = self._polish if self._slow else 0
+        u, v, bound = self.inner.polished(proof, self.best_value, rounds)
         self.best_bound = max(self.best_bound, bound)
+        self._slow = self.gap > 0.67 * before
+        self.value, self.bound = objective, bound
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
 
     def _plan(self, value: Value) -> Array:
