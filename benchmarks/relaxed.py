@@ -23,7 +23,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "TV, τ = 0.5": {"unbalanced": 0.5, "unbalanced_type": "TV"},
     "partial, mass 0.7": {"mass": 0.7},
 }
-MODELS = ("fixed charge, reg = 0.05", "Discount(0.75), reg = 0")
+MODELS = (
+    "fixed charge, reg = 0.05",
+    "Discount(0.75), reg = 0",
+    "Discount(0.75), reg = 0.05",
+)
 
 
 def _solve(model: str, size: int, **options: Any) -> sot.Result:
@@ -34,7 +38,7 @@ def _solve(model: str, size: int, **options: Any) -> sot.Result:
         charge = sot.Coverage(data.source_labels, weights=0.02, units="block")
         return sot.solve(M, structure=sot.Modular() + charge, reg=0.05, **common)
     structure = sot.Groups(data.source_labels, data.target_labels)
-    return sot.solve(M, structure=structure, **common)
+    return sot.solve(M, structure=structure, reg=0.05 if model == MODELS[2] else 0.0, **common)
 
 
 def _memory(model: str, options: dict[str, Any], size: int) -> None:

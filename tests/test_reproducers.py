@@ -127,6 +127,16 @@ def test_a_cost_that_rounding_raised_where_no_known_plan_goes_proves_nothing(met
     assert verify(M, a, None, structure, result).holds()
 
 
+def test_a_ground_cost_far_above_all_of_F_leaves_no_rounding_in_the_first_cost():
+    """Projected once, costs of 1e6 left 2e-13 in worst costs of 1e-8."""
+    price = 1.0476446985590847e-08
+    function = sot.SetFunction(lambda S: price * float(S.any(axis=0).sum() + S.any(axis=1).sum()))
+    M, b = [[1.8264927006564385e-08, 1.3784850570991988e-09, 931408.8223643235]], [0.0, 1.0, 0.0]
+    for method in ("saddle_mirror_descent", "mirror_prox"):
+        result = quiet(M, None, b, structure=function, method=method, max_iter=20)
+        assert verify(M, None, b, function, result).holds()
+
+
 def test_tariffs_of_highs_are_not_below_zero():
     """HiGHS takes -1e-9 of the largest tariff for no less than 0; below budgets that was a gain."""
     far = 1e14

@@ -58,9 +58,17 @@ def overpaid(F: BoundCost, K: Array) -> float:
             np.ones(limits.size),
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        paid = -best.fun * worth.max() * most
+        # What HiGHS sends, made to fit exactly: no more than the cheapest tariffs must cost.
+        X = np.maximum(best.x, 0.0).reshape(gain.shape) * carried.reshape(gain.shape)
+        X *= _fitting(a[i], X.sum(axis=1))[:, None]
+        X *= _fitting(b[j], X.sum(axis=0))
+        paid = math.fsum((gain * X).ravel().tolist())
         excess += max(0.0, float(paid - price[k, t] * (1 + 1e-12) - 1e-9 * paid))
     return excess
+
+
+def _fitting(limit: Array, sent: Array) -> Array:
+    return np.minimum(1.0, np.divide(limit, sent, out=np.ones_like(sent), where=sent > 0))
 
 
 def _groups(F: BoundCost) -> tuple[Array, Array, Array, Array, Array]:
