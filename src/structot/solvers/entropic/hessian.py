@@ -103,18 +103,20 @@ class Directions:
         self._saved: tuple[Array, Array] | None = None
 
     def solve(self, H: Hessian, g: Array, D: Array, tol: float) -> Array:
-        """s, to the tolerance or better."""
-        if g.size > self.dense_last or (g.size > self.dense and not self._stiff):
-            s, reached = _conjugate_gradients(H, g, D, tol, self.steps)
-            if reached or g.size > self.dense_last:
-                return s
+        """s, to the tolerance or better; ``g`` may hold several right sides as columns."""
+        size = D.size
+        if size > self.dense_last or (size > self.dense and not self._stiff):
+            columns = g[:, None] if g.ndim == 1 else g
+            found = [_conjugate_gradients(H, x, D, tol, self.steps) for x in columns.T]
+            if size > self.dense_last or all(reached for _, reached in found):
+                return np.column_stack([s for s, _ in found]).reshape(g.shape)
             self._stiff = True
         scale = 1.0 / np.sqrt(H.diagonal + D)
         try:
             return self._by_groups(H, g, D) if self.layer is not None else _cholesky(H, g, scale)
         except LinAlgError:
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
-            return scale * scale * g
+            return (scale * scale * g.T).T
 
     def _by_groups(self, H: Hessian, g: Array, D: Array) -> Array:
         assert self.layer is not None
@@ -144,7 +146,7 @@ def _cholesky(H: Hessian, g: Array, scale: Array) -> Array:
     A *= scale
     A[np.diag_indices_from(A)] = 1.0
     factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-    return scale * cho_solve(factor, scale * g, check_finite=False)
+    return (scale * cho_solve(factor, (scale * g.T).T, check_finite=False).T).T
 
 
 def _conjugate_gradients(

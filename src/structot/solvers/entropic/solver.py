@@ -34,9 +34,8 @@ from structot.solvers.start import Start
 
 # Damping, as a fraction of the diagonal of H: beyond rounding.
 _RIDGE = 1e-10
-# Some edges leave their pools in any step.
-_LEAST_SHARE = 1e-4
-_REPAIR_SHARE = 1e-3
+# Some edges leave their pools in any step, and where a plan is repaired.
+_LEAST_SHARE, _REPAIR_SHARE = 1e-4, 1e-3
 
 
 @dataclass(frozen=True)
@@ -143,6 +142,7 @@ class _Ascent:
         self.K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
         dual.p, dual.q = problem.marginals.fitted(self.K, np.zeros(problem.shape[0]))
         self._held: Array | None = None  # multipliers that stay, where dual terms have kinks
+        self._walled = False  # whether walls have stopped anything on the way
         costs = float(np.abs(self.K).max(where=np.isfinite(self.K), initial=0.0))
         self.reach = costs + 50.0 * problem.reg  # no sensible step is longer
         self.first_reg = self._first_reg()
@@ -267,7 +267,7 @@ class _Ascent:
         else:
             self._held = held = relaxed.held(dual.p, dual.q, dual.rows, dual.cols)
             s = held_direction(
-                lambda X, D: np.column_stack([self.directions.solve(H, x, D, tol) for x in X.T]),
+                lambda X, D: self.directions.solve(H, X, D, tol),
                 H.times,
                 *(g, D, relaxed, (dual.p, dual.q), held),
                 largest=float(H.diagonal.max()),
@@ -278,8 +278,9 @@ class _Ascent:
         """Multipliers within the walls of edges and the ends of the dual terms of marginals."""
         relaxed = self.problem.marginals
         # Relaxed marginals may be exceeded, though not by orders of magnitude: walls are farther.
-        p, q = self.dual.within_walls(p, q, reg if relaxed.hard else 2.0 * reg)
-        return relaxed.clip(p, q, self._held)
+        lower = self.dual.within_walls(p, q, reg if relaxed.hard else 2.0 * reg)
+        self._walled = self._walled or bool((lower[0] < p).any() or (lower[1] < q).any())
+        return relaxed.clip(*lower, self._held)
 
     def _direction(self, extra: Array | float = 0.0) -> Direction:
         """The step of the model at the last point, towards the gradient and ``extra``."""
@@ -320,8 +321,9 @@ class _Ascent:
         alone, and the others step on. That may keep relaxed marginals from where they want to be:
         there the plain step is tried as well.
         """
+        self._walled = False
         found = self._ascend(point, direction, walls=True)
-        if self.problem.marginals.hard:
+        if self.problem.marginals.hard or not self._walled:
             return found
         self.dual.evaluate(point.p, point.q, self.dual.reg)
         plain = self._ascend(point, direction, walls=False)
