@@ -186,6 +186,42 @@ def test_limits_return_what_is_certified() -> None:
     assert result.verify().holds()
 
 
+def test_threads_share_the_work_and_change_no_bit() -> None:
+    """Large enough for threads; groups of several sizes, so that there are several panels."""
+    data = clusters(220, n_classes=3)
+    ys = np.where(np.arange(220) < 40, 7, data.source_labels)
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            sot.set_num_threads(threads)
+            results.append(sot.solve(data.cost, structure=sot.Routes(ys, data.target_labels)))
+    finally:
+        sot.set_num_threads(None)
+    assert results[0].converged
+    assert results[0].verify().holds()
+    for other in results[1:]:
+        np.testing.assert_array_equal(other.plan, results[0].plan)
+        assert other.lower_bound == results[0].lower_bound
+
+
+def test_operations_shared_by_threads_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random((2, 300, 200)) + 0.1
+    try:
+        sot.set_num_threads(3)
+        for name in ("add", "divide", "multiply", "subtract"):
+            ours, theirs = getattr(NumPy(), name), getattr(np, name)
+            for left, right in ((x, y), (x, y[:, :1]), (x[0], y), (2.0, y), (x[:1], y)):
+                out = np.full(x.shape, np.nan)
+                assert ours(left, right, out=out) is out
+                np.testing.assert_array_equal(out, theirs(left, right))
+        S, T = rng.random((150, 150)), rng.random((300, 150))
+        found = np.tril(NumPy().subtract_gram(S.copy(), T))
+        assert found == pytest.approx(np.tril(S - T.T @ T), abs=1e-12)
+    finally:
+        sot.set_num_threads(None)
+
+
 # ------------------------------------------------------------------------------------ the algebra
 
 

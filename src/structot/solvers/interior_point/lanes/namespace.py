@@ -30,7 +30,7 @@ def _shared(operation: np.ufunc) -> Any:
 
         def part(turn: int, turns: int) -> None:
             i, j = (k * len(out) // turns for k in (turn, turn + 1))
-            rows = (z[i:j] if np.shape(z) == out.shape else z for z in (x, y))
+            rows = (z[i:j] if np.ndim(z) == 2 and len(z) > 1 else z for z in (x, y))
             operation(*rows, out=out[i:j])
 
         in_turns(out.size, part)
