@@ -43,7 +43,10 @@ class InteriorPoint(Solver):
         if problem.lanes is not None:
             if problem.marginals.linear and not problem.marginals.partial:
                 return None
-            return "Routes takes marginals that hold or are relaxed by TV, not KL or a given mass"
+            return (
+                "Routes takes marginals that hold, or unbalanced_type='TV', but neither 'KL' nor a "
+                "given mass"
+            )
         if not problem.marginals.hard:
             return "but for Routes it needs marginals that hold exactly"
         for layer in problem.layers:
