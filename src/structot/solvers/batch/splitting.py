@@ -385,8 +385,10 @@ def solve_small(
     rho = _RHO * K.sum() / weight * C.size / total
     for i in range(a.size):
         for j in range(b.size):
-            # Y, the multipliers of the copies, stand for C - u ⊕ v.
-            Z[i, j] = a[i] * b[j] / total + (C[i, j] - u[i] - v[j]) * inverse[i, j] / rho
+            # Between the plan of plain transport and the independent one; Y, the multipliers of the
+            # copies, stand for C - u ⊕ v.
+            middle = 0.5 * (P[i, j] + a[i] * b[j] / total)
+            Z[i, j] = middle + (C[i, j] - u[i] - v[j]) * inverse[i, j] / rho
     _spread(Z, copies.edge, state.S)
     state.A[:] = state.S
     return _iterate(problem, state, rho, value, bound, goal, P, best)
