@@ -89,6 +89,8 @@ def test_wrong_input_is_refused(folder):
         (("gone.csv", "b.csv", *GROUPS), ("gone.csv", "does not exist")),
         (("cost.npy", *GROUPS, "--out", "page.txt"), ("must end in .html",)),
         (("a.csv", "b.csv", *GROUPS, "--metric", "nonsense"), ("nonsense",)),
+        (("cost.npy", *GROUPS, "--metric", "euclidean"), ("--metric is about points",)),
+        (("--metric", "euclidean"), ("belong to points",)),
     ):
         assert refused(here("explore", *words, cwd=folder), *said), words
     (folder / "explore.html").write_text("mine")

@@ -46,6 +46,7 @@ def test_a_path_over_the_discount(folder):
     ("words", "dial", "values"),
     [
         (["--charge", "0:0.1:3"], "charge", [0.0, 0.05, 0.1]),
+        (["--routes", "0:0.4:3"], "routes", [0.0, 0.2, 0.4]),
         (["--reg", "log:0.1:10:3"], "reg", [0.1, 1.0, 10.0]),
         (["--concave", "truncation", "--alpha", "0.1,0.2"], "alpha", [0.1, 0.2]),
         (["--exponent", "0.5,0.9", "--reg", "1"], "exponent", [0.5, 0.9]),

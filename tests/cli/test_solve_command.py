@@ -204,6 +204,8 @@ def test_the_process_ends_so_too(folder, words, said):
             ["--charge", 0.05],
             sot.Modular() + sot.Coverage(*LABELS, weights=0.05, units="block"),
         ),
+        (["--routes", 0.2], sot.Routes(*LABELS, 0.2)),
+        (["--routes", 0.5, "--units", "cost"], sot.Routes(*LABELS, 0.5, units="cost")),
         (
             ["--charge", 3, "--units", "cost"],
             sot.Modular() + sot.Coverage(*LABELS, weights=3.0),
@@ -216,6 +218,19 @@ def test_every_structure_of_the_options(folder, words, structure):
     assert answer.returncode == 0, answer.stderr
     told = json.loads(answer.stdout)
     assert told["value"] == pytest.approx(sot.solve(DATA.cost, structure=structure).value, rel=2e-4)
+
+
+def test_points_of_both_sides_stand_for_their_cost(folder):
+    np.savetxt(folder / "a.csv", DATA.X, delimiter=",")
+    np.savetxt(folder / "b.csv", DATA.Y, delimiter=",")
+    words = ("a.csv", "b.csv", *GROUPS, "--routes", 0.3, "--metric", "cityblock", "--json")
+    answer = here("solve", *words, cwd=folder)
+    assert answer.returncode == 0, answer.stderr
+    structure = sot.Routes(*LABELS)
+    expected = sot.solve_sample(DATA.X, DATA.Y, structure=structure, metric="cityblock")
+    assert json.loads(answer.stdout)["value"] == pytest.approx(expected.value, rel=2e-4)
+    assert refused(here("solve", "a.csv", "b.csv", "--metric", "odd", cwd=folder), "--metric odd")
+    assert refused(here("solve", "a.csv", "b.csv", "a.csv", cwd=folder), "got 3 files")
 
 
 @pytest.mark.parametrize(
@@ -231,6 +246,9 @@ def test_every_structure_of_the_options(folder, words, structure):
         ([*GROUPS, "--concave", "sqrt", "--alpha", 1], ["--alpha has no effect", "no parameter"]),
         ([*GROUPS, "--discount", 0.5, "--alpha", 1], ["--alpha and --discount fit no concave"]),
         ([*GROUPS, "--charge", 1, "--discount", 0.5], ["--discount", "--charge"]),
+        ([*GROUPS, "--routes", 1, "--charge", 0.5], ["--charge", "--routes"]),
+        ([*GROUPS, "--routes", 1, "--units", "block"], ["--units", "'mean'"]),
+        (["--metric", "euclidean"], ["--metric is about points"]),
         ([*GROUPS, "--discount", 1.5], ["0 <= d < 1"]),
         ([*GROUPS, "--breaks", "0.1", "--slopes", "one,two"], ["--slopes", "'one,two'"]),
         ([*GROUPS, "--breaks", "0.1"], ["--breaks fit no concave"]),

@@ -149,7 +149,8 @@ def test_what_was_left_out_is_said_by_the_command(tmp_path):
     assert answer.returncode == 0, answer.stderr
     assert "plan         4 × 3" in answer.stdout
     assert "cost.csv: left out the first row and the first column" in answer.stderr
-    assert "rows.csv: left out the first row" in answer.stderr
+    assert "rows.csv: left out the first row and the first column" in answer.stderr
+    assert answer.stderr.count("left out") == 2  # one line for each file
     kept = here("solve", "cost.csv", "--no-header", cwd=tmp_path)
     assert refused(kept, "''", "row 1 is no number")
 

@@ -33,7 +33,10 @@ Family = Annotated[
 ]
 Units = Annotated[
     str | None,
-    typer.Option(help="block (default): shares of a block's total cost; or cost: units of COST."),
+    typer.Option(
+        help="block (default): shares of a block's total cost, with --routes mean: shares of the "
+        "mean cost; or cost: units of COST."
+    ),
 ]
 Breaks = Annotated[
     str | None, typer.Option(help="Of piecewise-linear: where the slope changes, e.g. 0.1,0.5.")
@@ -42,7 +45,14 @@ Slopes = Annotated[
     str | None, typer.Option(help="Of piecewise-linear: one more than breaks, e.g. 1,0.5,0.1.")
 ]
 DISCOUNT_HELP = "Of a fully used block, from 0 (plain transport) to 1 (0.75 by default)."
-CHARGE_HELP = "Price of a route between two groups beside the plain cost, instead of a discount."
+ROUTES_HELP = (
+    "Instead of a discount, the plain cost plus a charge for every route between two groups, at "
+    "which points keep their partners; from 0 (plain transport), 0.3 is the default of Routes."
+)
+CHARGE_HELP = (
+    "Instead of a discount, the plain cost plus a price for every pair of groups in use, by its "
+    "largest entry."
+)
 ALPHA_HELP = "Threshold of threshold-sqrt and truncation."
 SCALE_HELP = "Of log, and of threshold-sqrt beyond its threshold."
 EXPONENT_HELP = "Of power."
@@ -54,6 +64,7 @@ class Dials:
 
     discount: float | None = None
     charge: float | None = None
+    routes: float | None = None
     alpha: float | None = None
     scale: float | None = None
     exponent: float | None = None
@@ -64,7 +75,7 @@ class Dials:
 
     def structure(self, rows: list[Any] | None, cols: list[Any] | None) -> Any:
         """The structure of these groups; None for plain transport, where there are no groups."""
-        from structot.structures import Coverage, Groups, Modular
+        from structot.structures import Coverage, Groups, Modular, Routes
 
         if rows is None and cols is None:
             for option in self._given():
@@ -73,14 +84,17 @@ class Dials:
                     "--target-groups, or leave it out."
                 )
             return None
-        units = _checks.one_of("--units", self.units or "block", ("block", "cost"))
-        if self.charge is None:
+        own = "routes" if self.routes is not None else "charge"
+        kinds = ("block", "cost") if self.routes is None else ("mean", "cost")
+        units = _checks.one_of("--units", self.units or kinds[0], kinds)
+        if self.routes is None and self.charge is None:
             return Groups(rows, cols, self._function(), units=units)
-        for option in self._given("charge", "units"):
+        for option in self._given(own, "units"):
             raise ValueError(
-                f"--{option} belongs to a discount per block, --charge is another structure; "
-                "pass one of them."
+                f"--{option} belongs to another structure than --{own}; pass one of them."
             )
+        if self.routes is not None:
+            return Routes(rows, cols, self.routes, units=units)
         return Modular() + Coverage(rows, cols, weights=self.charge, units=units)
 
     def _given(self, *but: str) -> list[str]:

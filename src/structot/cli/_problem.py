@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from structot._typing import Array
@@ -18,7 +19,18 @@ from structot.cli._tables import Names, read_labels, read_matrix, read_weights
 
 __all__ = ["Files", "said_warnings", "stop_on_interrupt"]
 
-Cost = Annotated[Path, typer.Argument(metavar="COST", help="Cost matrix: .npy, .npz or .csv.")]
+INPUT = "[SOURCE TARGET | COST]"
+Input = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar=INPUT,
+        help="Points of both sides, one per row, or a cost matrix: .npy, .npz or .csv.",
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(help="Cost of a pair of points, as in SciPy's cdist (sqeuclidean by default)."),
+]
 SourceGroups = Annotated[
     Path | None, typer.Option(help="One label per row: .npy, .npz or .csv (empty: no group).")
 ]
@@ -70,28 +82,65 @@ def prices(text: str | None) -> float | tuple[float | None, ...] | None:
 
 @dataclass(frozen=True, eq=False)
 class Files:
-    """A problem as it was read: cost, weights and labels."""
+    """A problem as it was read: cost, weights and labels, and points where it was given by them."""
 
     M: Array
     a: Array | None
     b: Array | None
     rows: list[Any] | None
     cols: list[Any] | None
+    X: Array | None = None
+    Y: Array | None = None
 
     @classmethod
     def read(
         cls,
-        cost: Path,
+        given: list[Path],
+        metric: str | None,
         weights: tuple[Path | None, Path | None],
         groups: tuple[Path | None, Path | None],
         names: Names,
+        most: int | None = None,
     ) -> Files:
-        """From files; ``weights`` and ``groups`` are those of the rows and of the columns."""
-        names.refuse_without_csv(cost, *weights, *groups)
-        M = read_matrix(cost, names)
+        """From a cost or points; ``weights`` and ``groups`` are those of the source and the target.
+
+        More than ``most`` points on a side are refused.
+        """
+        names.refuse_without_csv(*given, *weights, *groups)
+        M, X, Y = _costs(given, metric, names)
+        for name, size in zip(("source", "target"), M.shape, strict=True):
+            if most is not None and size > most:
+                raise ValueError(
+                    f"{size} {name} points are too many to draw; pass a sample of at most {most}."
+                )
         a, b = (read_weights(path, size, names) for path, size in zip(weights, M.shape))
         rows, cols = (read_labels(path, size, names) for path, size in zip(groups, M.shape))
-        return cls(M, a, b, rows, cols)
+        return cls(M, a, b, rows, cols, X, Y)
+
+
+def _costs(
+    given: list[Path], metric: str | None, names: Names
+) -> tuple[Array, Array | None, Array | None]:
+    """The cost, and the points of both sides if it is that of points."""
+    if len(given) == 1:
+        if metric is not None:
+            raise ValueError("--metric is about points, and a cost matrix was passed.")
+        return read_matrix(given[0], names), None, None
+    if len(given) != 2:
+        raise ValueError(f"pass two files of points, or one cost matrix; got {len(given)} files.")
+    X, Y = (read_matrix(path, names, "a file of points") for path in given)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(
+            f"points of both sides need the same coordinates; got {X.shape[1]} and {Y.shape[1]}."
+        )
+    if not (np.isfinite(X).all() and np.isfinite(Y).all()):
+        raise ValueError("points must be finite; got NaN or infinity.")
+    from scipy.spatial.distance import cdist  # only now: a wrong file name is told at once
+
+    try:
+        return cdist(X, Y, metric or "sqeuclidean"), X, Y
+    except ValueError as error:
+        raise ValueError(f"--metric {metric} does not work: {error}") from None
 
 
 @contextmanager

@@ -153,11 +153,10 @@ def _column(path: Path, size: int, keys: tuple[str, ...], names: Names) -> list[
     if _suffix(path) != ".csv":
         cells = _array(path, keys).ravel().tolist()
     else:
-        rows = _rows(path, one_column=True)
+        rows, named = _rows(path, one_column=True), False
         indexed = len(rows[0]) == 2 and len(rows) > 1 and all(len(row) == 2 for row in rows)
-        if indexed and _is_index(rows, size, names.index):
-            _say_skipped(path, False, names.index is None)
-            rows = [row[1:] for row in rows]
+        indexed = indexed and _is_index(rows, size, names.index)
+        rows = [row[1:] for row in rows] if indexed else rows
         if len(rows) > 1 and any(len(row) > 1 for row in rows):
             raise ValueError(
                 f"{path} has {max(map(len, rows))} columns; pass one entry per point, in one "
@@ -165,7 +164,8 @@ def _column(path: Path, size: int, keys: tuple[str, ...], names: Names) -> list[
             )
         cells = [cell for row in rows for cell in row]
         if len(rows) == len(cells) == size + 1:
-            cells = _without_extra_line(path, cells, names.header)
+            cells, named = _without_extra_line(cells, names.header)
+        _say_skipped(path, named and names.header is None, indexed and names.index is None)
     if len(cells) != size:
         name = " If the first of them is a name, pass --header." if len(cells) == size + 1 else ""
         raise ValueError(f"{path} has {len(cells)} entries, but there are {size} points.{name}")
@@ -178,13 +178,13 @@ def _is_index(rows: list[list[str]], size: int, told: bool | None) -> bool:
     return told if told is not None else _counts_up(first) or not rows[0][0]
 
 
-def _without_extra_line(path: Path, cells: list[str], told: bool | None) -> list[str]:
-    """One line too many is a name above the column or an empty last line, if only one can be."""
+def _without_extra_line(cells: list[str], told: bool | None) -> tuple[list[str], bool]:
+    """One line too many is a name above the column or an empty last line, if only one can be;
+    and whether it was a name."""
     name = bool(cells[0]) and not _is_number(cells[0]) and cells[0] not in cells[1:]
     if told or (told is None and name and cells[-1]):
-        _say_skipped(path, not told, False)
-        return cells[1:]
-    return cells[:-1] if not (name or cells[-1]) else cells
+        return cells[1:], True
+    return (cells[:-1] if not (name or cells[-1]) else cells), False
 
 
 # --------------------------------------------------------------------------------------------------

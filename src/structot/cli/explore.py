@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from structot._files import refuse_existing, write_text
-from structot._typing import Array
 from structot.cli import _problem
 from structot.cli._common import DONE, NO_GAP, Debug, Force, console, known_suffix
-from structot.cli._problem import said_warnings
-from structot.cli._tables import Names, read_labels, read_matrix, read_weights
+from structot.cli._problem import Files, said_warnings
+from structot.cli._tables import Names
 
 if TYPE_CHECKING:
     from structot.explorer import Clouds
@@ -28,7 +26,7 @@ def explore(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[SOURCE TARGET | COST]",
+            metavar=_problem.INPUT,
             help="Points of both sides, one per row, or a cost matrix; without any: two clouds.",
         ),
     ] = None,
@@ -36,9 +34,7 @@ def explore(
     target_groups: _problem.TargetGroups = None,
     source_weights: _problem.SourceWeights = None,
     target_weights: _problem.TargetWeights = None,
-    metric: Annotated[
-        str, typer.Option(help="Cost of a pair of points, as in SciPy's cdist.")
-    ] = "sqeuclidean",
+    metric: _problem.Metric = None,
     steps: Annotated[int, typer.Option(min=2, max=100, help="Stops of the slider.")] = 20,
     title: Annotated[str | None, typer.Option(help="Above the picture.")] = None,
     header: _problem.Header = None,
@@ -66,78 +62,42 @@ def explore(
     known_suffix("--out", out, (".html", ".htm"))
     refuse_existing(out, force)
     names, groups = Names(header, index), (source_groups, target_groups)
-    weights = source_weights, target_weights
-    given = list(files or [])
-    if given:
-        names.refuse_without_csv(*given, *groups, *weights)
-    clouds = _read(given, groups, metric, names) if given else _built_in((*groups, *weights))
-    a, b = (read_weights(path, size, names) for path, size in zip(weights, clouds.M.shape))
+    weights, given = (source_weights, target_weights), list(files or [])
+    if not given:
+        read = _built_in(any(option is not None for option in (*groups, *weights, metric)))
+    elif groups == (None, None):
+        raise ValueError(
+            "without groups there is no structure to explore; pass --source-groups or "
+            "--target-groups, one label per point."
+        )
+    else:
+        read = Files.read(given, metric, weights, groups, names, _MOST_POINTS)
     from structot import explorer  # only now: a wrong file name is told at once
 
+    clouds = explorer.Clouds(read.M, read.rows, read.cols, read.X, read.Y)
+    options: dict[str, Any] = {"steps": steps, "a": read.a, "b": read.b, "tol": tol}
+    options |= {"time_limit": time_limit, "progress": True}
     paths = {}
     with said_warnings():
-        for name in explorer.available(clouds.rows, clouds.cols):
-            options: dict[str, Any] = {"tol": tol, "time_limit": time_limit, "progress": True}
-            paths[name] = explorer.solve_kind(
-                explorer.KINDS[name],
-                *(clouds.M, clouds.rows, clouds.cols),
-                **{"steps": steps, "a": a, "b": b, **options},
-            )
+        for name in explorer.available(read.rows, read.cols):
+            kind = explorer.KINDS[name]
+            paths[name] = explorer.solve_kind(kind, read.M, read.rows, read.cols, **options)
     shown = title or (" and ".join(path.stem for path in given) or "Two clouds of three classes")
     write_text(out, explorer.page(clouds, paths, title=shown, lead=_lead(clouds)))
     console().print(f"wrote {out}: open it in a browser", markup=False)
     raise typer.Exit(DONE if all(path.converged for path in paths.values()) else NO_GAP)
 
 
-def _read(
-    files: list[Path], groups: tuple[Path | None, Path | None], metric: str, names: Names
-) -> Clouds:
-    from structot.explorer import Clouds
-
-    if groups == (None, None):
-        raise ValueError(
-            "without groups there is no structure to explore; pass --source-groups or "
-            "--target-groups, one label per point."
-        )
-    X: Array | None = None
-    Y: Array | None = None
-    if len(files) == 1:
-        M = read_matrix(files[0], names)
-    elif len(files) == 2:
-        X, Y = (read_matrix(path, names, "a file of points") for path in files)
-        M = _cost(X, Y, metric)
-    else:
-        raise ValueError(f"pass two files of points, or one cost matrix; got {len(files)} files.")
-    for name, size in zip(("source", "target"), M.shape, strict=True):
-        if size > _MOST_POINTS:
-            raise ValueError(
-                f"{size} {name} points are too many to draw; pass a sample of at most "
-                f"{_MOST_POINTS}."
-            )
-    rows, cols = (read_labels(path, size, names) for path, size in zip(groups, M.shape))
-    return Clouds(M, rows, cols, X, Y)
-
-
-def _cost(X: Array, Y: Array, metric: str) -> Array:
-    from scipy.spatial.distance import cdist
-
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(
-            f"points of both sides need the same coordinates; got {X.shape[1]} and {Y.shape[1]}."
-        )
-    if not (np.isfinite(X).all() and np.isfinite(Y).all()):
-        raise ValueError("points must be finite; got NaN or infinity.")
-    return cdist(X, Y, metric)
-
-
-def _built_in(paths: tuple[Path | None, ...]) -> Clouds:
+def _built_in(options: bool) -> Files:
     from structot.datasets.synthetic import clusters
-    from structot.explorer import Clouds
 
-    if any(path is not None for path in paths):
-        raise ValueError("groups and weights belong to points or a cost matrix; pass these too.")
+    if options:
+        raise ValueError(
+            "groups, weights and a metric belong to points or a cost matrix; pass these too."
+        )
     data = clusters(_BUILT_IN, n_classes=3)
-    return Clouds(data.cost, data.source_labels, data.target_labels, data.X, data.Y)
+    labels = data.source_labels.tolist(), data.target_labels.tolist()
+    return Files(data.cost, None, None, *labels, data.X, data.Y)
 
 
 def _lead(clouds: Clouds) -> str:

@@ -25,16 +25,18 @@ __all__ = ["path"]
 
 _MANY = "A number, a list (0,0.5,0.9), or a range: start:stop:count, log:start:stop:count. "
 _DEFAULT = "0:0.95:20"
+_LABELS = {"routes": "charge of a route", "charge": "price of a block"}  # of a picture
 
 
 def path(
-    cost: _problem.Cost,
+    files: _problem.Input,
     source_groups: _problem.SourceGroups = None,
     target_groups: _problem.TargetGroups = None,
     discount: Annotated[
         str | None,
         typer.Option(help=_MANY + f"Without any list: {_DEFAULT}. {_dials.DISCOUNT_HELP}"),
     ] = None,
+    routes: Annotated[str | None, typer.Option(help=_MANY + _dials.ROUTES_HELP)] = None,
     charge: Annotated[str | None, typer.Option(help=_MANY + _dials.CHARGE_HELP)] = None,
     reg: Annotated[
         str, typer.Option(help=_MANY + "Weight of an entropy term, in units of COST.")
@@ -46,6 +48,7 @@ def path(
     units: _dials.Units = None,
     source_weights: _problem.SourceWeights = None,
     target_weights: _problem.TargetWeights = None,
+    metric: _problem.Metric = None,
     header: _problem.Header = None,
     index: _problem.Index = None,
     method: _problem.Method = "auto",
@@ -66,7 +69,9 @@ def path(
 
     Examples:
 
-    - `structot path cost.npy --source-groups rows.csv --target-groups columns.csv --plot path.png`
+    - `structot path a.csv b.csv --source-groups ya.csv --target-groups yb.csv --plot path.png`
+
+    - `structot path cost.npy --source-groups rows.csv --target-groups cols.csv --routes 0:0.4:9`
 
     - `structot path cost.npy --source-groups rows.csv --discount 0,0.5,0.75,0.9 --out path.csv`
 
@@ -76,15 +81,15 @@ def path(
     known_suffix("--plot", plot, (".png", ".pdf", ".svg"))
     for target in (out, plot):
         refuse_existing(target, force)
-    given = {"discount": discount, "charge": charge, "alpha": alpha, "scale": scale}
-    given |= {"exponent": exponent, "reg": reg}
+    given = {"discount": discount, "routes": routes, "charge": charge, "alpha": alpha}
+    given |= {"scale": scale, "exponent": exponent, "reg": reg}
     dial, values = _moving(given)
     weights, groups = (source_weights, target_weights), (source_groups, target_groups)
-    files = Files.read(cost, weights, groups, Names(header, index))
+    read = Files.read(files, metric, weights, groups, Names(header, index))
     dials = Dials(concave=family, units=units)
     options: dict[str, Any] = {"method": method, "tol": tol, "max_iter": max_iter}
     options |= {"time_limit": time_limit, "progress": not as_json}
-    found = _solve(files, dials, dial, values, options)
+    found = _solve(read, dials, dial, values, options)
     table = {dial: values[dial], **{k: v for k, v in found.table().items() if k != "dial"}}
     _write(table, out)
     if plot is not None:
@@ -99,7 +104,7 @@ def path(
 def _draw(found: SolvedPath, dial: str, target: Path) -> None:
     import matplotlib.pyplot as plt
 
-    found.plot(label=dial)
+    found.plot(label=_LABELS.get(dial, dial))
     with whole_file(target) as aside:
         plt.savefig(aside, dpi=150)
     plt.close()

@@ -22,10 +22,11 @@ __all__ = ["solve"]
 
 
 def solve(
-    cost: _problem.Cost,
+    files: _problem.Input,
     source_groups: _problem.SourceGroups = None,
     target_groups: _problem.TargetGroups = None,
     discount: Annotated[float | None, typer.Option(help=_dials.DISCOUNT_HELP)] = None,
+    routes: Annotated[float | None, typer.Option(help=_dials.ROUTES_HELP)] = None,
     charge: Annotated[float | None, typer.Option(help=_dials.CHARGE_HELP)] = None,
     family: _dials.Family = None,
     alpha: Annotated[float | None, typer.Option(help=_dials.ALPHA_HELP)] = None,
@@ -36,6 +37,7 @@ def solve(
     units: _dials.Units = None,
     source_weights: _problem.SourceWeights = None,
     target_weights: _problem.TargetWeights = None,
+    metric: _problem.Metric = None,
     reg: Annotated[float, typer.Option(help="Weight of an entropy term, in units of COST.")] = 0.0,
     unbalanced: _problem.Unbalanced = None,
     unbalanced_type: _problem.UnbalancedType = "KL",
@@ -61,7 +63,7 @@ def solve(
 
     Examples:
 
-    - `structot solve cost.npy`
+    - `structot solve a.csv b.csv --source-groups ya.csv --target-groups yb.csv --routes 0.3`
 
     - `structot solve cost.csv --source-groups rows.csv --target-groups columns.csv --discount 0.5`
 
@@ -74,8 +76,8 @@ def solve(
     known_suffix("--out", out, (".npz", ".csv"))
     refuse_existing(out, force)
     weights, groups = (source_weights, target_weights), (source_groups, target_groups)
-    files = Files.read(cost, weights, groups, Names(header, index))
-    dials = Dials(discount, charge, alpha, scale, exponent, breaks, slopes, family, units)
+    read = Files.read(files, metric, weights, groups, Names(header, index))
+    dials = Dials(discount, charge, routes, alpha, scale, exponent, breaks, slopes, family, units)
     # Loaded only now: a wrong file name is told at once.
     import structot as sot
 
@@ -83,10 +85,8 @@ def solve(
     options |= {"time_limit": time_limit, "progress": not as_json, "mass": mass}
     options |= {"unbalanced": prices(unbalanced), "unbalanced_type": unbalanced_type}
     with said_warnings(), stop_on_interrupt() as stopped:
-        structure = dials.structure(files.rows, files.cols)
-        result = sot.solve(
-            files.M, files.a, files.b, structure=structure, callback=stopped, **options
-        )
+        structure = dials.structure(read.rows, read.cols)
+        result = sot.solve(read.M, read.a, read.b, structure=structure, callback=stopped, **options)
     interrupted = stopped() and not result.converged
     _save(result, out)
     _show(result, tol, out, as_json, interrupted)
