@@ -1,5 +1,6 @@
 """Pictures: what is drawn is what was solved, on the axis that was given."""
 
+import sys
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -262,6 +263,15 @@ def test_a_path_over_reg_is_drawn_on_a_log_scale_without_groups(solved, ax):
 def test_wrong_input_is_named(solved, draw, words):
     with pytest.raises(ValueError, match=words):
         draw(solved[1])
+
+
+def test_without_matplotlib_it_says_what_to_install(solved, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    data, result = solved
+    for draw in (lambda: plot.matching(data.X, data.Y, result), lambda: plot.plan(result)):
+        with pytest.raises(ModuleNotFoundError, match=r"pip install 'structot\[plot\]'"):
+            draw()
 
 
 def test_colours_stay_apart_for_colour_blind_eyes():

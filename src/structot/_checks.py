@@ -203,6 +203,17 @@ def as_cost(value: object, name: str = "M") -> Array:
     return M
 
 
+def refuse_points(M: Any, a: Any) -> None:
+    """Two matrices with equally many columns are two samples, not a cost and its weights."""
+    first, second = (tuple(getattr(value, "shape", ())) for value in (M, a))
+    if len(first) == len(second) == 2 and first[1] == second[1]:
+        raise ValueError(
+            f"M and a have shapes {first} and {second}, like points of two samples: "
+            "pass points to solve_sample, or their cost matrix, e.g. by "
+            "scipy.spatial.distance.cdist, and one weight per point."
+        )
+
+
 def as_weights(name: str, value: object | None, size: int) -> Array:
     """Weights of ``size`` points; uniform with total 1 when not given."""
     if value is None:

@@ -10,6 +10,7 @@ __all__ = ["as_array", "has_tensors", "like", "optional"]
 
 _EXTRAS = {  # module -> what it is called, and the extra that brings it
     "joblib": ("joblib", "text"),
+    "matplotlib": ("matplotlib", "plot"),
     "rich": ("rich", "cli"),
     "skimage": ("scikit-image", "image"),
     "skada": ("skada", "skada"),

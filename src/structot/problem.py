@@ -97,6 +97,7 @@ class Problem:
         mass: float | None = None,
     ) -> Problem:
         """Check the input and bind the structure to the cost."""
+        _checks.refuse_points(M, a)
         cost = _checks.as_cost(M)
         n, m = cost.shape
         weights_a = _checks.as_weights("a", a, n)

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -233,6 +234,13 @@ def test_bad_input_is_refused(change, message):
     arguments = {"M": np.ones((3, 2)), **change}
     with pytest.raises(ValueError, match=message):
         sot.solve(arguments.pop("M"), **arguments)
+
+
+def test_points_in_the_place_of_a_cost_are_told_from_weights():
+    X, Y = np.zeros((5, 2)) - 1.0, np.ones((4, 2))
+    for call in (sot.solve, partial(sot.solve_path, reg=[1.0])):
+        with pytest.raises(ValueError, match=r"\(5, 2\) and \(4, 2\).*pass points to solve_sample"):
+            call(X, Y)
 
 
 @pytest.mark.parametrize(

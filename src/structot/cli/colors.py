@@ -66,7 +66,7 @@ def colors(
     from structot.image import PLAIN_METHODS, ROUTES, ColorTransfer
     from structot.solvers.solve import ConvergenceWarning
 
-    beside = out.with_name(f"{out.stem}-compare.png") if compare else None
+    beside = _beside(out) if compare else None
     if out.suffix.lower() not in _SUFFIXES:
         raise ValueError(f"{out}: unknown kind of image; pass {', '.join(_SUFFIXES)}.")
     refuse_existing(out, force)
@@ -93,6 +93,12 @@ def colors(
     )
     console().print(f"wrote {out}" + (f" and {beside}" if beside else ""), markup=False)
     raise typer.Exit(DONE if result.converged else NO_GAP)
+
+
+def _beside(out: Path) -> Path:
+    """Where the comparison goes, if it can be drawn: to be told before the work, not after it."""
+    optional("matplotlib", "--compare")
+    return out.with_name(f"{out.stem}-compare.png")
 
 
 def _compared(

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from structot._extras import optional
 from structot._files import json_text, refuse_existing, whole_file, write_text
 from structot._typing import Array
 from structot.cli import _dials, _problem
@@ -81,6 +82,8 @@ def path(
     known_suffix("--plot", plot, (".png", ".pdf", ".svg"))
     for target in (out, plot):
         refuse_existing(target, force)
+    if plot is not None:
+        optional("matplotlib", "--plot")  # before the work, not after it
     given = {"discount": discount, "routes": routes, "charge": charge, "alpha": alpha}
     given |= {"scale": scale, "exponent": exponent, "reg": reg}
     dial, values = _moving(given)

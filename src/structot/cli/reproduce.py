@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from structot import experiments
+from structot._extras import optional
 from structot.cli._common import (
     BAD_INPUT,
     DONE,
@@ -78,6 +79,7 @@ def run_experiments(
     """
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; pass a folder.")
+    optional("matplotlib", "the report")  # before the work, not after it
     finished, code = [], DONE
     try:
         for name in names:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structot._extras import optional
 from structot._labels import Labels, index_lists, is_index_lists
 from structot._typing import Array
 from structot.result import Result
@@ -54,6 +55,5 @@ def axes(ax: Axes | None, size: tuple[float, float] = (4, 4)) -> Axes:
     """The given axis, or that of a new figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
+    plt = optional("matplotlib.pyplot", "structot.plot")
     return plt.subplots(figsize=size, layout="constrained")[1]

@@ -50,11 +50,11 @@ def plan(
     >>> ax.get_xlabel()
     'target points'
     """
-    from matplotlib.colors import PowerNorm
-
     P = as_plan(result)
     alone = ax is None
     ax = axes(ax, (4.6, 4))
+    from matplotlib.colors import PowerNorm
+
     if not {"norm", "vmin", "vmax"} & set(options):
         # A square root keeps faint blocks visible.
         options["norm"] = PowerNorm(0.5, vmin=0.0)

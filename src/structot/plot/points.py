@@ -64,13 +64,13 @@ def matching(
     >>> len(ax.collections)
     3
     """
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import to_rgba_array
-
     P = as_plan(result)
     X, Y = _plane("X", X, P.shape[0]), _plane("Y", Y, P.shape[1])
     alone = ax is None
     ax = axes(ax)
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgba_array
+
     rows, cols = np.nonzero(P > _NEGLIGIBLE * P.max(initial=0.0))
     mass = P[rows, cols]
     heaviest = np.argsort(-mass, kind="stable")[:max_lines]
@@ -145,8 +145,8 @@ def _plane(name: str, points: Any, size: int) -> Array:
     points = np.asarray(points, float)
     if points.shape != (size, 2):
         raise ValueError(
-            f"{name} must hold one point of the plane per side of the plan, shape ({size}, 2); "
-            f"got {points.shape}."
+            f"{name} must hold {size} points of the plane, shape ({size}, 2); got {points.shape}. "
+            "Of points with more coordinates pass two, or their first two principal components."
         )
     return points
 

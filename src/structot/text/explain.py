@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structot._extras import optional
 from structot._typing import Array
 from structot.result import Result
 from structot.text.sentence import Sentence
@@ -156,9 +157,8 @@ class Explanation:
         >>> len(ax.texts)
         5
         """
-        import matplotlib.pyplot as plt
-
         if ax is None:
+            plt = optional("matplotlib.pyplot", "a picture of an explanation")
             width = max(4.0, 0.8 * max(len(self.source), len(self.target)))
             ax = plt.subplots(figsize=(width, 2.6), layout="constrained")[1]
         draw_alignment(self.source, self.target, self.plan, self.cost, ax)
