@@ -40,9 +40,9 @@ class GalleryOrder:
     """Sorts the gallery from first steps to particulars; scripts not named here come last."""
 
     FIRST = (
-        *("first_plan", "choose_dial", "explore", "certificate", "worst_cost", "routes", "relaxed"),
-        *("fixed_charge", "hierarchy", "neighborhoods", "chain_cut", "entropy", "own_function"),
-        *("domain_adaptation", "word_mover", "colors", "batch", "methods"),
+        *("first_plan", "choose_dial", "explore", "certificate", "worst_cost", "routes", "cells"),
+        *("relaxed", "fixed_charge", "hierarchy", "neighborhoods", "chain_cut", "entropy"),
+        *("own_function", "domain_adaptation", "word_mover", "colors", "batch", "methods"),
     )
 
     def __init__(self, folder: str) -> None:

@@ -37,16 +37,16 @@ def shown(data: ClusterProblem) -> dict[str, sot.Result]:
 def draw(data: ClusterProblem, results: dict[str, sot.Result]) -> plt.Figure:
     """Points and plans side by side, with what each costs below."""
     labels = data.source_labels, data.target_labels
-    figure, axes = plt.subplots(2, len(results), figsize=(9, 6.6), layout="constrained")
+    figure, axes = plt.subplots(2, len(results), figsize=(7.2, 6.2), layout="constrained")
     for (name, result), (top, bottom) in zip(results.items(), axes.T, strict=True):
         sot.plot.matching(data.X, data.Y, result, *labels, ax=top)
         sot.plot.plan(result, *labels, ax=bottom).set(ylabel="")
-        top.set_title(name, fontsize=11)
+        top.set_title(name, fontsize=12)
         bottom.set_xlabel(
             f"linear cost {result.value_linear:.1f}\n"
             f"concentration {result.concentration:.0%}\n"
             f"partners {result.partners.mean():.1f}",
-            fontsize=11,
+            fontsize=12,
         )
     return figure
 
@@ -65,7 +65,7 @@ def main(folder: Path) -> None:
     results = shown(data)
     for name, result in results.items():
         print(f"{name}\n{result}")
-    draw(data, results).savefig(folder / "dials.png", dpi=80)
+    draw(data, results).savefig(folder / "dials.png", dpi=100)
     path = along_discounts(data, np.linspace(0.0, 0.95, 20))
     print(path)
     path.plot(label="discount").figure.savefig(folder / "path.png", dpi=90)

@@ -138,11 +138,13 @@ def _verdict(records: Records) -> dict[str, int]:
 def draw_pair(pair: tuple[str, str], settings: Settings, done: Records) -> Figure:
     """Source, target and three transfers, and where each lies by both measures."""
     import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     from structot.plot import COLORS
 
     step = 2 if settings.quick else 1
-    figure, axes = plt.subplots(2, 3, figsize=(10.5, 6.4), layout="constrained")
+    layout = ConstrainedLayoutEngine(hspace=0.08)  # a title stands below the label of an axis
+    figure, axes = plt.subplots(2, 3, figsize=(10.5, 6.4), layout=layout)
     shown = {"source": photograph(pair[0], step), "colours from": photograph(pair[1], step)}
     shown |= {_words(v): done[_key(pair, v, settings)]["image"] for v in SHOWN}
     places = (axes[0, 0], axes[0, 1], axes[1, 0], axes[1, 1], axes[1, 2])

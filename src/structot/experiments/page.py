@@ -41,6 +41,7 @@ figure { margin: 1.4rem 0; }
 img { max-width: 100%; height: auto; box-sizing: border-box; padding: .5rem; background: #fff;
       border-radius: 6px; }
 .wide { overflow-x: auto; }
+@media (max-width: 40rem) { figure .wide img { max-width: none; width: 44rem; } }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--rule);
          white-space: nowrap; }
@@ -109,7 +110,7 @@ def _figure(path: Path, caption: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     said = html.escape(caption or path.stem.replace("_", " "))
     return (
-        f'<figure><img alt="{said}" src="data:image/png;base64,{data}">'
+        f'<figure><div class="wide"><img alt="{said}" src="data:image/png;base64,{data}"></div>'
         f"<figcaption>{said}</figcaption></figure>\n"
     )
 
