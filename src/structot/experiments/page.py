@@ -17,6 +17,7 @@ from structot.experiments._tables import number, table
 
 __all__ = ["markdown_to_html", "write_html"]
 
+_MOST_PIXELS = 1000  # of the width of a picture that may shrink to a narrow screen
 _MOST_CERTIFICATES = 60  # rows shown of one experiment; all of them are in its folder
 
 # Markup inside the text is shown, not obeyed, and no image is fetched from elsewhere.
@@ -107,12 +108,14 @@ def _section(folder: Path, name: str) -> str:
 
 
 def _figure(path: Path, caption: str) -> str:
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    picture = path.read_bytes()
+    data = base64.b64encode(picture).decode("ascii")
     said = html.escape(caption or path.stem.replace("_", " "))
-    return (
-        f'<figure><div class="wide"><img alt="{said}" src="data:image/png;base64,{data}"></div>'
-        f"<figcaption>{said}</figcaption></figure>\n"
-    )
+    image = f'<img alt="{said}" src="data:image/png;base64,{data}">'
+    # Many panels side by side cannot be read on a narrow screen: there they scroll in a box.
+    if int.from_bytes(picture[16:20], "big") > _MOST_PIXELS:  # where a PNG holds its width
+        image = f'<div class="wide">{image}</div>'
+    return f"<figure>{image}<figcaption>{said}</figcaption></figure>\n"
 
 
 def _certificates(folder: Path, seconds: dict[str, float]) -> str:
