@@ -399,6 +399,29 @@ def test_a_deadline_is_that_of_its_own_context():
     assert emd(np.eye(2), np.ones(2), np.ones(2)).value == 0.0
 
 
+@pytest.mark.parametrize("method", ["mirror_prox", "saddle_mirror_descent"])
+def test_a_value_of_zero_is_verified_up_to_its_rounding_error(method):
+    """A bound of 1e-19 above a value of 0 from terms of size 1 is no false certificate."""
+    edges = [(0, 1), (0, 2), (0, 4), (0, 7), (1, 2), (1, 5), (1, 6), (2, 6), (3, 4), (3, 6), (4, 6)]
+    structure = sot.Modular() + sot.GraphCut(edges, None, 0.018001665284090324, neighbors="one")
+    result = sot.solve(np.zeros((8, 6)), structure=structure, method=method)
+    assert result.converged
+    assert result.verify().holds()
+
+
+def test_a_worst_cost_below_the_function_proves_its_bound():
+    """Solvers lower it by its rounding error: K(all) is then less than F(all), and no harm done."""
+    rng = np.random.default_rng(0)
+    M, labels = rng.random((5, 6)), (np.arange(5) % 2, np.arange(6) % 2)
+    function = sot.Groups(*labels).bind(M)
+    K = function.greedy(rng.random((5, 6)))
+    assert function.above(K) <= 1e-14
+    assert function.above(K - 0.01) == 0.0
+    assert function.excess(K - 0.01) == pytest.approx(0.3)
+    K[2, 3] += 0.01
+    assert function.above(K) == pytest.approx(0.01)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interruption_reaches_a_solve_inside_highs():
     """Ctrl-C while HiGHS works is not noticed by HiGHS, but by us."""

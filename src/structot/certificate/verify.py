@@ -30,12 +30,11 @@ class Verification:
     """What `verify` found; every error is relative, rounding makes each of them about 1e-15.
 
     ``marginals``: of the plan; ``value``: claimed against recomputed; ``polytope``: how far the
-    worst cost is outside B(F), relative to the sum of its entries (for a `ConvexCost`: how far it
-    rises above f at the plans that were tried, relative to the value); ``potentials``: how far
-    u ⊕ v rises above it; ``bound``: by how much more was claimed than potentials and worst cost
-    prove;
-    ``harm``: by how much a worst cost outside B(F) can have raised the bound, at most; ``claim``:
-    how much smaller than it is the gap was said to be; ``gap``: the recomputed one; ``precision``:
+    worst cost is above F, relative to the sum of its entries (for a `ConvexCost`: how far it rises
+    above f at the plans that were tried, relative to the value); ``potentials``: how far u ⊕ v
+    rises above it; ``bound``: by how much more was claimed than potentials and worst cost prove;
+    ``harm``: by how much a worst cost above F can have raised the bound, at most; ``claim``: how
+    much smaller than it is the gap was said to be; ``gap``: the recomputed one; ``precision``:
     of the arrays of the result. Errors are relative to the value after its rounding error.
 
     Examples
@@ -86,13 +85,13 @@ def verify(
     Where marginals are relaxed, what is left of P in U(a,b) is checked, and their price.
 
     Nothing of the solver is used: the structure is bound anew, the sums are made by another path
-    (correctly rounded, the entropy in extended precision), and membership of the worst cost in
-    B(F) is decided by submodular minimisation: for generic functions within limits of effort, where
-    a violation found is one and none found is no proof. With `Routes` the worst cost must be the
-    ground cost and tariffs: the cheapest ones are found by exact transport, and compared with their
-    budgets. A `ConvexCost` has no polytope: what can be
-    checked is <Q, K> <= f(Q) at some plans Q: the plan itself, the one that is cheapest for K, and
-    random ones. That finds wrong bounds, and proves none.
+    (correctly rounded, the entropy in extended precision), and whether the worst cost is below F on
+    every set of pairs is decided by submodular minimisation: for generic functions within limits of
+    effort, where a violation found is one and none found is no proof. With `Routes` the worst cost
+    must be the ground cost and tariffs: the cheapest ones are found by exact transport, and
+    compared with their budgets. A `ConvexCost` has no polytope: what can be checked is
+    <Q, K> <= f(Q) at some plans Q: the plan itself, the one that is cheapest for K, and random
+    ones. That finds wrong bounds, and proves none.
 
     Examples
     --------
@@ -119,9 +118,10 @@ def verify(
         # Of every pair by itself: a large potential elsewhere excuses nothing.
         above -= ROUNDING * (np.add.outer(np.abs(u), np.abs(v))[finite] + np.abs(K[finite]))
         rise = float(above.max(initial=0.0)) * problem.total
-    # What the solver has kept back of what its potentials prove makes up for errors of K.
+    # What the solver has kept back of what its potentials prove makes up for errors of K; what is
+    # within the rounding error of the value, that of a value of 0 included, says nothing.
     kept = max(bound - result.lower_bound, 0.0)
-    outside, harm = _outside(problem, P, u, v, K, abs(value), kept)
+    outside, harm = _outside(problem, P, u, v, K, abs(value), kept + rounding)
     missing = value - bound - rounding - slack
     said = result.gap * abs(result.value) if math.isfinite(result.gap) else math.inf
 
@@ -224,11 +224,12 @@ def _bound_again(problem: Problem, u: Array, v: Array, K: Array) -> tuple[float,
 def _outside(
     problem: Problem, P: Array, u: Array, v: Array, K: Array, value: float, kept: float
 ) -> tuple[float, float]:
-    """How far K is outside B(F), relative to its size, and what that can do to the bound.
+    """How far K is above F, relative to its size, and what that can do to the bound.
 
-    K(A) <= F(A) + s for all sets A makes <Q, K> <= f(Q) + s · max Q for every plan Q. With costs of
-    very different sizes K may be wrong by more than the value where nothing depends on it: then
-    u ⊕ v itself, which is all that the bound needs, is tested as well.
+    K(A) <= F(A) + s for all sets A makes <Q, K> <= f(Q) + s · max Q for every plan Q; K(all) may be
+    less than F(all), for solvers lower K by its rounding error. With costs of very different sizes
+    K may be wrong by more than the value where nothing depends on it: then u ⊕ v itself, which is
+    all that the bound needs, is tested as well.
     """
     if problem.function.is_convex:
         rise = _rise(problem, K, P)
@@ -236,7 +237,7 @@ def _outside(
     if problem.lanes is not None:
         return _overcharged(problem, problem.lanes, K, value, kept)
     F, finite = problem.function, np.isfinite(K)
-    excess = max(F.excess(K), 0.0)
+    excess = F.above(K)
     # Beside a vertex: a K near 0 is none the less as exact as F itself.
     size = max(float(np.abs(x[finite]).sum()) for x in (K, F.greedy(P)))
     largest = min(side.largest(value) for side in problem.marginals.sides)

@@ -220,7 +220,12 @@ class Submodular(Layer):
         allowed = self._allowed()
         K = np.where(allowed, as_matrix("K", K, self.shape), 0.0)
         whole = abs(float(K.sum()) - self.value(allowed))
-        return max(-self.minimize(-K).value, whole)
+        return max(self.above(K), whole)
+
+    def above(self, K: Array) -> float:
+        """The largest of K(A) - F(A) over all A: where it is 0, <K, P> <= f(P) for every P >= 0."""
+        K = np.where(self._allowed(), as_matrix("K", K, self.shape), 0.0)
+        return max(-self.minimize(-K).value, 0.0)
 
     def scaled(self, factor: float) -> Submodular:
         """factor · F for factor > 0."""

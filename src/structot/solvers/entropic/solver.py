@@ -34,6 +34,7 @@ from structot.solvers.start import Start
 
 # Damping, as a fraction of the diagonal of H: beyond rounding.
 _RIDGE = 1e-10
+_KINKED = 0.2  # of `near` where dual terms have kinks: a shorter step crosses fewer
 # Some edges leave their pools in any step, and where a plan is repaired.
 _LEAST_SHARE, _REPAIR_SHARE = 1e-4, 1e-3
 
@@ -204,14 +205,14 @@ class _Ascent:
     def _near(self) -> float:
         """The marginal error with which reg may fall; less where pools break all along the path."""
         fallen = 1.0 if self.dual.uniform else min(self.dual.reg / self.first_reg, 1.0)
-        return self.options.near * np.sqrt(fallen)
+        near = self.options.near if self.problem.marginals.smooth else _KINKED * self.options.near
+        return near * np.sqrt(fallen)
 
     def _descend(self, point: Iterate) -> Iterate:
         """The maximiser at a smaller reg, to first order; reg falls less where that leads far."""
-        dual, n = self.dual, point.p.size
+        dual, n, reg = self.dual, point.p.size, self.dual.reg
         if dual.p is not point.p:
-            dual.evaluate(point.p, point.q, dual.reg)
-        reg = dual.reg
+            dual.evaluate(point.p, point.q, reg)
         change = max(self.problem.reg, reg / self.options.stage) / reg - 1.0
         s = self._direction(change * dual.drift()).s
         while True:
@@ -310,9 +311,8 @@ class _Ascent:
 
     def _noise(self, point: Iterate) -> float:
         """Differences of φ below this are rounding."""
-        dual = self.dual
-        size = np.abs(dual.a * point.p).sum() + np.abs(dual.b * point.q).sum()
-        return 1e-14 * float(size + dual.reg * dual.mass)
+        size = np.abs(self.dual.a * point.p).sum() + np.abs(self.dual.b * point.q).sum()
+        return 1e-14 * float(size + self.dual.reg * self.dual.mass)
 
     def _search(self, point: Iterate, direction: Direction) -> Iterate | None:
         """A point along the step with enough ascent; None when φ cannot be raised.
