@@ -399,6 +399,16 @@ def test_a_deadline_is_that_of_its_own_context():
     assert emd(np.eye(2), np.ones(2), np.ones(2)).value == 0.0
 
 
+def test_plain_transport_goes_on_where_linear_programs_give_up(monkeypatch):
+    """Prices of 1e12 beside a value of 3: neither the network simplex nor HiGHS came nearer."""
+    for solver in (sot.solvers.Exact, sot.solvers.LinearProgram):
+        monkeypatch.setattr(solver, "steps", lambda self, problem, start: (x for x in ()))
+    M = np.random.default_rng(0).random((5, 6))
+    result = sot.solve(M)
+    assert result.converged
+    assert result.method.endswith("interior_point")
+
+
 @pytest.mark.parametrize("method", ["mirror_prox", "saddle_mirror_descent"])
 def test_a_value_of_zero_is_verified_up_to_its_rounding_error(method):
     """A bound of 1e-19 above a value of 0 from terms of size 1 is no false certificate."""

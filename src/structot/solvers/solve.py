@@ -51,7 +51,7 @@ _POT_NAMES = {
 # far as they take the marginals: newton has a linear F for KL only, which is no linear program. The
 # first is the fastest; those after it need no metric, which costs of very different sizes spoil.
 _TABLE = {
-    ("linear", False): ("exact", "linear_program", "newton", "splitting"),
+    ("linear", False): ("exact", "linear_program", "interior_point", "newton", "splitting"),
     ("linear", True): ("entropic", "interior_point"),
     ("blocks", False): ("newton", "interior_point", "linear_program", "newton", "splitting"),
     ("blocks", True): ("entropic", "interior_point"),
