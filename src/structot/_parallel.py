@@ -178,8 +178,8 @@ def over_blocks(start: np.ndarray, work: Callable[[int, int], object]) -> list:
     Returns the results in block order, so that sums over them do not depend on timing.
     """
     blocks, edges = start.size - 1, int(start[-1])
-    threads = get_num_threads()
-    if threads == 1 or blocks == 1 or edges < _SERIAL_BELOW:
+    threads = 1 if blocks == 1 or edges < _SERIAL_BELOW else get_num_threads()
+    if threads == 1:
         return [work(0, blocks)]
     cuts = np.searchsorted(start, np.linspace(0, edges, threads + 1)[1:-1])
     bounds = np.unique(np.concatenate([[0], cuts, [blocks]]))

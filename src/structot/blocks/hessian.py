@@ -18,13 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.blocks.layout import Edges
 
-# Fewest unknowns of a chunk: below this size a call costs more than it computes.
+# Fewest unknowns of a chunk, and of a side that is worth dividing into groups: below this size a
+# call costs more than it computes.
 _CHUNK = 64
 
 
@@ -48,8 +50,9 @@ class GroupedHessian:
 
     def __init__(self, layer: Blocks) -> None:
         n, m = layer.shape
+        small = n + m <= 2 * _CHUNK
         rows, cols = (
-            np.zeros(size, np.int64) if group is None or group.min() < 0 else group
+            np.zeros(size, np.int64) if group is None or group.min() < 0 or small else group
             for group, size in ((layer.row_group, n), (layer.col_group, m))
         )
         # Eliminating a group costs the cube of its size; what is left, the cube of the other side.
@@ -115,24 +118,25 @@ class GroupedHessian:
 
         x is one right side (n+m,), or several as columns.
         """
-        rows, cols = x[: self.n], x[self.n :]
+        columns = x.reshape(len(x), -1)
+        rows, cols = columns[: self.n], columns[self.n :]
         out, kept = (cols, rows) if self.flipped else (rows, cols)
         out, kept = out[self._out], kept[self._kept]
         C = self.parts.C
         factors = self._eliminate(out)
-        kept = self._solve_kept(kept - (out.T @ C).T)
+        kept = self._solve_kept(kept - C.T @ out)
         out -= C @ kept
         if factors is None:
-            out /= self._root if x.ndim == 1 else self._root[:, None]
+            out /= self._root
         else:
             for i, j, L in factors:
-                out[i:j] = solve_triangular(L, out[i:j], lower=True, trans=1, check_finite=False)
-        answer = np.empty_like(x)
+                out[i:j] = dtrsm(1.0, L, out[i:j], lower=1, trans_a=1)
+        answer = np.empty_like(columns)
         first, second = (answer[self.n :], answer[: self.n])
         if not self.flipped:
             first, second = second, first
         first[self._out], second[self._kept] = out, kept
-        return answer
+        return answer.reshape(x.shape)
 
     def _eliminate(self, out: Array) -> list[tuple[int, int, Array]] | None:
         """C ← L⁻¹C and out ← L⁻¹out with D = LLᵀ; returns L by groups, None if D is diagonal."""
@@ -141,19 +145,19 @@ class GroupedHessian:
             D = squares[: out.size]
             if not (D > 0).all():
                 raise np.linalg.LinAlgError("a diagonal entry is not positive")
-            self._root = np.sqrt(D)
-            C /= self._root[:, None]
-            out /= self._root if out.ndim == 1 else self._root[:, None]
+            self._root = np.sqrt(D)[:, None]
+            C /= self._root
+            out /= self._root
             return None
         factors = []
         for k, (i, j) in enumerate(zip(self.groups[:-1], self.groups[1:], strict=True)):
             D = squares[corner[k] : corner[k + 1]].reshape(j - i, j - i)
-            L = cholesky(D.T, lower=True, overwrite_a=True, check_finite=False)
+            L = _cholesky(D.T)
             for first, last in _spans(self._coupled[k], self.chunks):
-                C[i:j, first:last] = solve_triangular(
-                    L, C[i:j, first:last], lower=True, check_finite=False
-                )
-            out[i:j] = solve_triangular(L, out[i:j], lower=True, check_finite=False)
+                # As Cᵀ L⁻ᵀ, since BLAS wants columns that lie one after the other.
+                part = C[i:j, first:last]
+                part[...] = dtrsm(1.0, L, part.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+            out[i:j] = dtrsm(1.0, L, out[i:j], lower=1)
             factors.append((int(i), int(j), L))
         return factors
 
@@ -176,8 +180,16 @@ class GroupedHessian:
             right = C[rows, own]
             for first, last in _spans(shares, chunks):
                 S[first:last, own] -= C[rows, first:last].T @ right
-        factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
-        return cho_solve(factor, x, overwrite_b=True, check_finite=False)
+        # S is symmetric: its lower triangle by rows is the upper one by columns.
+        return dpotrs(_cholesky(S.T, lower=0), x)[0]
+
+
+def _cholesky(A: Array, lower: int = 1) -> Array:
+    """The factor of A in its memory; the other triangle is neither read nor written."""
+    factor, failed = dpotrf(A, lower=lower, clean=0, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    return factor
 
 
 def _runs(group: Array, least: int) -> tuple[Array, Array]:
@@ -198,6 +210,8 @@ def _runs(group: Array, least: int) -> tuple[Array, Array]:
 
 def _spans(chosen: Array, bounds: Array) -> list[tuple[int, int]]:
     """The chosen runs, those that touch each other as one."""
+    if chosen.all():
+        return [(0, int(bounds[-1]))]
     steps = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]])))
     return [(int(bounds[i]), int(bounds[j])) for i, j in steps.reshape(-1, 2)]
 

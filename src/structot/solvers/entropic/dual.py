@@ -31,6 +31,9 @@ from structot.transport import sinkhorn
 
 # exp of this is nothing beside 1 in doubles.
 _NOTHING = -42.0
+# Plain sweeps of Sinkhorn's iteration that cost as much as one in another metric, or with relaxed
+# marginals.
+_PLAIN = 10
 # Scalings of rows and columns before what is left goes anywhere.
 _SCALINGS = 10
 
@@ -127,7 +130,7 @@ class SmoothDual(ABC):
         with np.errstate(invalid="ignore", over="ignore"):
             L = self.la[:, None] + self.lb - K / reg
         if not self.marginals.hard:
-            return relaxed_sinkhorn(L, self.marginals, reg, self.q, sweeps)
+            return relaxed_sinkhorn(L, self.marginals, reg, self.q, -(-sweeps // _PLAIN))
         init = (self.p / reg, self.q / reg)
         f, g = sinkhorn(L, self.a, self.b, init=init, tol=1e-3, max_iter=sweeps).potentials
         return reg * f, reg * g
@@ -321,7 +324,7 @@ class BlocksDual(SmoothDual):
         KT, dT = np.ascontiguousarray(K.T), np.ascontiguousarray(d.T)
         with np.errstate(divide="ignore"):
             la, lb = np.log(self.a / self.total), np.log(self.b)
-        for _ in range(-(-sweeps // 5)):  # each sweep costs as much as some of the plain ones
+        for _ in range(-(-sweeps // _PLAIN)):
             check_time()
             _scale(K, d, self.la, self.lb, q, reg / self.unit, rows.yielding, p)
             p = rows.clip(p)

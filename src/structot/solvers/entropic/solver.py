@@ -60,7 +60,8 @@ class Entropic(Solver):
     stage_steps
         Or after so many steps: a stage before the last only has to come near.
     sweeps, few_sweeps
-        Sinkhorn sweeps with K fixed, at the start and (with equal weights) after a shortened step.
+        Sinkhorn sweeps with K fixed, at the start and (with equal weights) after a shortened step;
+        a tenth as many where weights differ or marginals are relaxed, and sweeps cost more.
     share
         The share of H_K in the first matrix; it follows the outcome of steps from there.
     rounds
@@ -89,7 +90,7 @@ class Entropic(Solver):
     stage: float = 2.0
     near: float = 1.5
     stage_steps: int = 40
-    sweeps: int = 5
+    sweeps: int = 40
     few_sweeps: int = 3
     share: float = 0.3
     rounds: int = 3
