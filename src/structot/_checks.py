@@ -340,12 +340,11 @@ def advice_on_costs(M: Array) -> str:
 
     Such a price is the same for several pairs, and a thousand times the next one below.
     """
-    finite = M[np.isfinite(M)]
-    top = float(finite.max(initial=0.0))
-    others = finite[(finite > 0) & (finite < top)]
-    if others.size == 0 or top < _FORBIDDING * float(others.max()):
+    top = float(M.max(where=np.isfinite(M), initial=0.0))
+    if ((top / _FORBIDDING < M) & (M < top)).any():
         return ""
-    pairs = int(np.count_nonzero(finite == top))
+    others = M[(0.0 < M) & (M < top)]
+    pairs = int(np.count_nonzero(M == top))
     if pairs < 2 or np.unique(others[:100]).size < 3:
         return ""
     return (

@@ -179,8 +179,7 @@ def solve(
 def _advice(problem: Problem) -> str:
     """What the user may have meant otherwise."""
     M, advice = problem.M, [_checks.advice_on_costs(problem.M)]
-    finite = M[np.isfinite(M)]
-    if not problem.structure.uses_cost and np.ptp(finite) > 0:
+    if not problem.structure.uses_cost and np.ptp(M[np.isfinite(M)]) > 0:
         advice.append(
             f"{type(problem.structure).__name__} does not look at M; pass sot.Modular() + it "
             "for the ground cost plus the structure."

@@ -317,5 +317,9 @@ def as_function(F: SetFunctionLike, Z: Array | None) -> Submodular:
 
 def inner(P: Array, K: Array) -> float:
     """<P, K>, where K may be +inf on pairs that carry nothing."""
-    carried = P != 0
+    with np.errstate(invalid="ignore"):
+        value = float(np.vdot(P, K))
+    if not np.isnan(value):
+        return value
+    carried = P != 0  # leaves out 0 times inf
     return float(P[carried] @ K[carried])
