@@ -17,7 +17,7 @@ from brute_force import FAMILIES
 from structot.blocks import kernels, reference
 from structot.blocks.layout import Edges
 from structot.blocks.pools import Pools
-from structot.concave import Concave, ConcaveTable, Step, ThresholdSqrt, pack_table
+from structot.concave import Concave, ConcaveTable, Discount, Step, ThresholdSqrt, pack_table
 
 Array = np.ndarray
 
@@ -145,6 +145,21 @@ def test_the_inside_of_a_large_pool_is_not_sorted() -> None:
     block.V = 0.5 * block.V  # now the block is not worth having, and that without any sorting
     assert (block.V > block.table.slope(0, block.w.sum())).sum() > 100
     assert block.prox(kernels).n_active[0] == 0
+
+
+@pytest.mark.kernels
+def test_a_block_of_middling_size_that_is_not_worth_it_is_not_sorted() -> None:
+    rng = np.random.default_rng(8)
+    for g, reach in ((ThresholdSqrt(1.0), 10.0), (Discount(0.75), 1.0)):
+        block = draw(rng, 100, g, reach, 1.0, 1.0)
+        total = block.w.sum()
+        least, mean = float(block.table.slope(0, total)), float(block.table.secant(0, 0.0, total))
+        block.V = least + (mean - least) * rng.uniform(0.1, 0.9, 100)  # the whole block costs more
+        block.V[:3] = 1.05 * mean  # and a few alone more still
+        assert block.prox(reference).n_active[0] > 0
+        found = block.prox(kernels)
+        assert found.n_active[0] == 0
+        check(block, found)
 
 
 @pytest.mark.kernels

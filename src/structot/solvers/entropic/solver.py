@@ -60,17 +60,16 @@ class Entropic(Solver):
     stage_steps
         Or after so many steps: a stage before the last only has to come near.
     sweeps, few_sweeps
-        Sinkhorn sweeps with K fixed, at the start and (with equal weights) after a shortened step;
-        a tenth as many where weights differ or marginals are relaxed, and sweeps cost more.
+        Sinkhorn sweeps with K fixed, at the start (a tenth of them where weights differ or
+        marginals are relaxed) and, with equal weights, after a shortened step.
     share
         The share of H_K in the first matrix; it follows the outcome of steps from there.
     rounds
         So often a direction is computed anew with more curvature on edges that it makes explode.
-    news, news_steps
-        A plan and a proof are made when the rise that the next step promises has fallen by this
-        factor since the last, or after so many steps.
-    patience
-        So many proofs that close less than a hundredth of the gap each are the end.
+    news, news_steps, patience
+        A plan and a proof follow when the promised rise has fallen by this factor, or after so many
+        steps; so many in a row (``patience``) that close less than a hundredth of the gap are the
+        end.
     dense, dense_last, cg_steps
         Unknowns up to which H is factorised at once, unknowns up to which it is factorised where
         conjugate gradients fail, and the steps after which they do.

@@ -21,9 +21,9 @@ from structot.certificate import Dual, relative_gap
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.newton.coarse import coarse_start
 from structot.solvers.newton.dual import ProximalDual, Value
 from structot.solvers.newton.local_search import Search
+from structot.solvers.newton.starts import first_start
 from structot.solvers.start import Start
 from structot.transport.rounding import split_rounding
 
@@ -31,6 +31,8 @@ from structot.transport.rounding import split_rounding
 _RHO_RANGE = 1e-10, 1e6
 # Least share of the damping in a Newton step, and what it grows or falls by after one.
 _LEAST_DAMPING, _RAISE, _LOWER = 1e-12, 3.0, 0.3
+# Bounds are polished from this gap on: before, Newton steps close it for less.
+_CLOSE = 1e-5
 # The linear program of a search is exact to this gap.
 _EXACT = 1e-7
 
@@ -49,7 +51,7 @@ class Newton(Solver):
         single pairs.
     coarse
         Transport between groups is the start where spreading mass evenly over blocks costs less
-        than this part of what its pairs cost alone; 0 for never.
+        than this part of what its pairs cost alone; 0 for never. Elsewhere it is an entropic plan.
     accuracy
         An inner problem counts as solved when the mass that its marginals miss is at most this part
         of the mass that has moved, |X - Y|. Where the value lags behind the bound the part is
@@ -70,8 +72,8 @@ class Newton(Solver):
         Newton steps between searches for a plan near the iterate (`local_search.py`), as long as
         they pay; 0 for none.
     polish
-        Most rounds of polishing of a bound (`ProximalDual.polished`), where the last certificate
-        closed less than a third of the gap.
+        Most rounds of polishing of a bound (`ProximalDual.polished`), where the gap is below 1e-5
+        and the last certificate closed less than a third of it.
     patience
         Newton steps without progress of the gap after which it gives up.
 
@@ -154,11 +156,11 @@ class _Pace:
 
 
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
+    if start.plan is None and start.potentials is None:
+        start = first_start(problem, options.coarse)
     inner = ProximalDual(problem, options.background, options.repair)
     certify = _Certifier(problem, inner, options.polish)
     pace = _Pace(_first_rho(problem, inner.layer, options), options)
-    if start.plan is None and start.potentials is None:
-        start = coarse_start(problem, options.coarse)
     p, q = problem.released(*_multipliers(problem, start))
     inner.centre(problem.independent if start.plan is None else start.plan, pace.rho)
     del start  # as large as the problem, and not needed again
@@ -284,8 +286,7 @@ class _Certifier:
         objective, before = self.inner.value_of(P), self.gap
         self.best_value = min(self.best_value, objective)
         proof = max(self.inner.proofs(value), key=lambda proof: proof[2])
-        # While Newton steps close the gap quickly by themselves, polishing would only cost time.
-        rounds = self._polish if self._slow else 0
+        rounds = self._polish if self._slow and self.gap < _CLOSE else 0
         u, v, bound = self.inner.polished(proof, self.best_value, rounds)
         self.best_bound = max(self.best_bound, bound)
         self._slow = self.gap > 0.67 * before

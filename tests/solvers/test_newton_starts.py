@@ -6,7 +6,7 @@ from problems import moved
 
 import structot as sot
 from structot.problem import Problem
-from structot.solvers.newton.coarse import _sums_by_groups, coarse_start
+from structot.solvers.newton.starts import _sums_by_groups, coarse_start, first_start
 
 c = sot.concave
 
@@ -53,3 +53,24 @@ def test_nothing_where_pairs_matter_more_than_blocks():
     M = np.random.default_rng(0).random((10, 8))
     nearly_modular = sot.Groups(np.arange(10) % 2, None, c.ThresholdSqrt(100.0), units="cost")
     assert coarse_start(Problem.of(M, structure=nearly_modular), 0.05).plan is None
+
+
+def test_elsewhere_the_first_plan_is_entropic():
+    """Feasible and cheaper than the independent plan; weights may be 0."""
+    data = sot.datasets.clusters(40, n_classes=4, seed=3)
+    a = np.arange(40.0) / 780.0
+    own = sot.Groups(data.source_labels)
+    for structure in (own, sot.Modular() + own):
+        problem = Problem.of(data.cost, a, None, structure=structure).normalized().with_blocks()
+        assert coarse_start(problem, 0.05).plan is None
+        start = first_start(problem, 0.05)
+        assert start.plan.sum(1) == pytest.approx(problem.a, abs=1e-14)
+        assert start.plan.sum(0) == pytest.approx(problem.b, abs=1e-14)
+        assert problem.objective(start.plan) < problem.objective(problem.independent)
+        assert all(np.isfinite(x).all() for x in start.potentials)
+
+
+def test_no_first_plan_where_marginals_are_relaxed():
+    M = np.random.default_rng(1).random((5, 5))
+    problem = Problem.of(M, structure=sot.Groups([0, 0, 1, 1, 1]), mass=0.5).normalized()
+    assert first_start(problem.with_blocks(), 0.05).plan is None
