@@ -16,9 +16,8 @@ from structot.solvers.start import Start
 from structot.submodular.base import inner
 from structot.transport import emd, sinkhorn
 
-
-# The entropy of the first plan, as a part of what the independent plan costs, and how exactly and in
-# how many sweeps it is found: a start is not worth more than a few Newton steps.
+# The entropy of the first plan, as a part of what the independent plan costs, and how exactly and
+# in how many sweeps it is found: a start is not worth more than a few Newton steps.
 _REG, _ERROR, _SWEEPS = 0.1, 1e-3, 30
 
 
