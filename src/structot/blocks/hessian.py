@@ -14,6 +14,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -162,26 +163,34 @@ class GroupedHessian:
         return factors
 
     def _solve_kept(self, x: Array) -> Array:
-        """S⁻¹ x; S is assembled by pairs of chunks, and a pair that shares no group left out."""
+        """S⁻¹ x; what vanishes of S is left out."""
         C, corner, chunks = self.parts.C, self._corners[1], self.chunks
-        coupled = np.repeat(self._coupled, np.diff(self.groups), axis=0)  # (eliminated, chunks)
         S = np.zeros((len(x), len(x)))  # its lower triangle
-        for k in range(chunks.size - 1):
-            own = slice(chunks[k], chunks[k + 1])
-            width = chunks[k + 1] - chunks[k]
-            S[own, own] = self.parts.squares[corner[k] : corner[k + 1]].reshape(width, width).T
-            mine = coupled[:, k]
-            if not mine.any():
-                continue
-            # The chunks from this one on that share a group with it, those that touch as one.
-            shares = coupled[mine].any(axis=0)
-            shares[:k] = False
-            rows = slice(None) if mine.all() else np.flatnonzero(mine)
-            right = C[rows, own]
-            for first, last in _spans(shares, chunks):
-                S[first:last, own] -= C[rows, first:last].T @ right
+        for k, (i, j) in enumerate(zip(chunks[:-1], chunks[1:], strict=True)):
+            S[i:j, i:j] = self.parts.squares[corner[k] : corner[k + 1]].reshape(j - i, j - i).T
+        for rows, shared in self._alike():
+            for k in np.flatnonzero(shared):
+                own = slice(chunks[k], chunks[k + 1])
+                shared[:k] = False
+                right = C[rows, own]
+                for first, last in _spans(shared, chunks):
+                    S[first:last, own] -= C[rows, first:last].T @ right
         # S is symmetric: its lower triangle by rows is the upper one by columns.
         return dpotrs(_cholesky(S.T, lower=0), x)[0]
+
+
+    def _alike(self) -> Iterator[tuple[slice | Array, Array]]:
+        """The eliminated unknowns that are coupled to the same chunks, and to which, (chunks,)."""
+        bits = np.packbits(self._coupled, axis=1)
+        # As strings of bytes, which NumPy sorts faster than rows.
+        _, first, kind = np.unique(
+            bits.view(f"S{bits.shape[1]}").ravel(), return_index=True, return_inverse=True
+        )
+        kind = np.repeat(kind, np.diff(self.groups))
+        for k, group in enumerate(first):
+            rows = np.flatnonzero(kind == k)
+            together = rows[-1] - rows[0] == rows.size - 1
+            yield slice(rows[0], rows[-1] + 1) if together else rows, self._coupled[group].copy()
 
 
 def _cholesky(A: Array, lower: int = 1) -> Array:
