@@ -31,6 +31,7 @@ Ints = NDArray[np.int64]
 _LEAST_SCALE = 1e-3
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
+_inlined = njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 
 class Copies(NamedTuple):
@@ -114,7 +115,7 @@ def _table(copies: Copies) -> tuple[Ints, Ints, Array, Array, Array]:
     return copies.kind, copies.offset, copies.params, copies.outer, copies.inner
 
 
-@_jit
+@_inlined
 def cap(x: Array, d: Array, first: int, last: int, price: float) -> None:
     """X = argmin_{X >= 0} price · max X + 1/2 Σ d (X - V)²: V cut off above at a level t.
 
@@ -132,15 +133,16 @@ def cap(x: Array, d: Array, first: int, last: int, price: float) -> None:
         for c in range(first, last):
             x[c] = 0.0
         return
-    while True:
+    level = 0.0
+    searching = True
+    while searching:
         level = (total - price) / weight
         total, above = 0.0, 0.0
         for c in range(first, last):
             if x[c] > level:
                 total += d[c] * x[c]
                 above += d[c]
-        if above >= weight or above == 0.0:
-            break
+        searching = 0.0 < above < weight
         weight = above
     for c in range(first, last):
         x[c] = min(x[c], level)
