@@ -14,6 +14,7 @@ nothing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -166,7 +167,7 @@ class GroupedHessian:
         """S⁻¹ x; what vanishes of S is left out."""
         C, corner, chunks = self.parts.C, self._corners[1], self.chunks
         S = np.zeros((len(x), len(x)))  # its lower triangle
-        for k, (i, j) in enumerate(zip(chunks[:-1], chunks[1:], strict=True)):
+        for k, (i, j) in enumerate(itertools.pairwise(chunks)):
             S[i:j, i:j] = self.parts.squares[corner[k] : corner[k + 1]].reshape(j - i, j - i).T
         for rows, shared in self._alike():
             for k in np.flatnonzero(shared):
