@@ -179,7 +179,6 @@ class GroupedHessian:
         # S is symmetric: its lower triangle by rows is the upper one by columns.
         return dpotrs(_cholesky(S.T, lower=0), x)[0]
 
-
     def _alike(self) -> Iterator[tuple[slice | Array, Array]]:
         """The eliminated unknowns that are coupled to the same chunks, and to which, (chunks,)."""
         bits = np.packbits(self._coupled, axis=1)
