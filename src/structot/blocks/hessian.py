@@ -170,7 +170,7 @@ class GroupedHessian:
         for k, (i, j) in enumerate(itertools.pairwise(chunks)):
             S[i:j, i:j] = self.parts.squares[corner[k] : corner[k + 1]].reshape(j - i, j - i).T
         for rows, shared in self._alike():
-            for k in np.flatnonzero(shared):
+            for k in np.flatnonzero(shared).tolist():
                 own = slice(chunks[k], chunks[k + 1])
                 shared[:k] = False
                 right = C[rows, own]
