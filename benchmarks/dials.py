@@ -1,41 +1,88 @@
-"""Time to a gap in block units on unseen seeds: ``python -m benchmarks.dials [n ...]``.
+"""Groups in block units on unseen seeds: CPU time to a certified gap, against group lasso.
 
-CPU seconds until the certified gap first falls to 1e-3 and to 1e-4, as a multiple of what
-`ot.da.sinkhorn_lpl1_mm` takes on the same clouds in the same run. Writes ``dials.json`` beside this
-file (rows of other n stay) and docs/dials_benchmark.md.
+One thread each, in turns: on a busy machine they disturb each other least.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import ot
+from threadpoolctl import threadpool_limits
 
 import structot as sot
 from benchmarks.measure import quietly, say
+from benchmarks.rows import Row
 from benchmarks.seeds import DISCOUNTS, charge, cloud, groups, unseen
 from structot.datasets import ClusterProblem
 
-HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs" / "dials_benchmark.md"
 GAPS = (1e-3, 1e-4)
 # What must hold at n = 1000, as multiples of the peer's time: at 1e-3 and at 1e-4.
 GOALS = {0.5: (2.5, 6.0), 0.75: (2.5, 6.0), 10 / 11: (4.0, 12.0)}
 LIMIT = 40.0  # times the peer's CPU time after which a solve is stopped
+PATH_TOL, PATH_LIMIT = 1e-3, 6.0
+Goals = tuple[float | None, float | None]
 
 
-def cases(data: ClusterProblem) -> dict[str, tuple[Any, tuple[float | None, float | None]]]:
+def block_units(quick: bool) -> list[Row]:
+    """Groups in block units and the exact fixed charge: median and worst of five unseen seeds."""
+    sizes, seeds = ((60,), unseen(2)) if quick else ((300, 1000), unseen(5))
+    threads = sot.get_num_threads()
+    sot.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            _seconds_to_all(cloud(60, 0), 10.0)  # compiles
+            return [row for n in sizes for row in _rows(n, seeds)]
+    finally:
+        sot.set_num_threads(threads)
+
+
+def paths(quick: bool) -> list[Row]:
+    """A path of twenty dials against the dearest of its dials alone."""
+    n, seed = (60, 0) if quick else (1000, unseen(1)[0])
+    data = cloud(n, seed)
+    dials = [groups(data, d, own=False) for d in np.linspace(0.05, 0.95, 20)]
+    threads = sot.get_num_threads()
+    sot.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            _seconds_to_all(cloud(60, 0), 10.0)  # compiles
+            alone = []
+            for dial in dials:
+                begin = time.process_time()
+                quietly(lambda dial=dial: sot.solve(data.cost, structure=dial, tol=PATH_TOL))
+                alone.append(time.process_time() - begin)
+            begin = time.process_time()
+            path = quietly(lambda: sot.solve_path(data.cost, structures=dials, tol=PATH_TOL))
+            ours = time.process_time() - begin
+    finally:
+        sot.set_num_threads(threads)
+    say(f"    alone {sum(alone):.1f} s, the dearest {max(alone):.1f} s, the path {ours:.1f} s")
+    return [
+        Row(
+            task="paths",
+            case=f"n = {n}, 10 classes, both sides, path of 20 dials, gap {PATH_TOL:g}",
+            against=f"its dearest dial alone ({sum(alone) / max(alone):.1f}× for all alone)",
+            ratio=ours / max(alone),
+            limit=PATH_LIMIT,
+            goal=f"≤ {PATH_LIMIT:g}× its time",
+            ours=ours,
+            baseline=max(alone),
+            gap=max(result.gap for result in path),
+            tol=PATH_TOL,
+            method="newton",
+        )
+    ]
+
+
+def _cases(data: ClusterProblem) -> dict[str, tuple[Any, Goals]]:
     """The structure of every row, and its goals."""
-    rows: dict[str, tuple[Any, tuple[float | None, float | None]]] = {}
-    for own in (False, True):
-        side = "own targets" if own else "both sides"
+    rows: dict[str, tuple[Any, Goals]] = {}
+    for own, side in ((False, "both sides"), (True, "own targets")):
         for d in DISCOUNTS:
             rows[f"{side}, d = {d:.2f}"] = groups(data, d, own), GOALS[d]
     rows["fixed charge, own targets"] = charge(data, True), (None, 5.0)
@@ -43,92 +90,76 @@ def cases(data: ClusterProblem) -> dict[str, tuple[Any, tuple[float | None, floa
     return rows
 
 
-def peer(data: ClusterProblem) -> Callable[[], Any]:
+def _peer(data: ClusterProblem) -> Callable[[], Any]:
     """POT's group lasso with the options of the other benchmarks."""
     M, a = data.cost, np.full(data.cost.shape[0], 1.0 / data.cost.shape[0])
     return lambda: ot.da.sinkhorn_lpl1_mm(a, data.source_labels, a, M / M.max(), reg=0.05, eta=0.1)
 
 
-def seconds_to(M: Any, structure: Any, limit: float) -> list[float | None]:
-    """CPU seconds to each of the gaps; None where the limit came first."""
-    reached: dict[float, float] = {}
+def _seconds_to(M: Any, structure: Any, limit: float) -> list[tuple[float, float]]:
+    """CPU seconds to each of the gaps, and the gap then; those of the end where it was missed."""
+    reached: dict[float, tuple[float, float]] = {}
     start = time.process_time()
 
     def watch(state: Any) -> bool:
         now = time.process_time() - start
         for gap in GAPS:
             if state.gap <= gap:
-                reached.setdefault(gap, now)
+                reached.setdefault(gap, (now, state.gap))
         return now > limit
 
-    quietly(lambda: sot.solve(M, structure=structure, tol=min(GAPS), callback=watch))
-    return [reached.get(gap) for gap in GAPS]
+    result = quietly(lambda: sot.solve(M, structure=structure, tol=min(GAPS), callback=watch))
+    end = time.process_time() - start, result.gap
+    return [reached.get(gap, end) for gap in GAPS]
 
 
-def measure(n: int, seeds: list[int]) -> Iterator[dict[str, Any]]:
-    """Ratios by row and seed, and the peer's seconds; after every seed what there is."""
-    for structure, _ in cases(cloud(60, 0)).values():  # compiles
-        seconds_to(cloud(60, 0).cost, structure, 10.0)
-    ratios: dict[str, list[list[float | None]]] = {}
-    peers = []
-    for done, seed in enumerate(seeds, start=1):
+def _seconds_to_all(data: ClusterProblem, limit: float) -> dict[str, list[tuple[float, float]]]:
+    structures = _cases(data).items()
+    return {name: _seconds_to(data.cost, structure, limit) for name, (structure, _) in structures}
+
+
+def _rows(n: int, seeds: list[int]) -> list[Row]:
+    theirs: dict[str, list[float]] = {}
+    found: dict[str, list[list[tuple[float, float]]]] = {}
+    for seed in seeds:
         data = cloud(n, seed)
-        for name, (structure, _) in cases(data).items():
+        for name, (structure, _) in _cases(data).items():
             begin = time.process_time()
-            quietly(peer(data))  # in turns, so that a slow spell hits both
-            theirs = time.process_time() - begin
-            ours = seconds_to(data.cost, structure, LIMIT * theirs)
-            ratios.setdefault(name, []).append([None if x is None else x / theirs for x in ours])
-            peers.append(theirs)
-            say(f"  n = {n}, seed {seed}, {name}: {ratios[name][-1]}, peer {theirs:.2f} s")
-        yield {"seeds": seeds[:done], "peer": statistics.median(peers), "ratios": ratios}
-
-
-def table(results: dict[str, Any]) -> str:
-    """The page: median and worst of every row."""
-    lines = [
-        "# Groups in block units: time to a certified gap",
-        "",
-        "Written by `python -m benchmarks.dials`. CPU time until the certified gap is reached, in",
-        "multiples of that of `ot.da.sinkhorn_lpl1_mm` (which certifies nothing) on the same",
-        "clouds in the same run: ten Gaussian classes, squared distances, `Discount(d)` in block",
-        "units. Median and worst over seeds on which nothing was tuned (`benchmarks/seeds.py`).",
-        f"A dash: not reached in {LIMIT:.0f} times the peer's time.",
+            quietly(_peer(data))  # in turns, so that a slow spell hits both
+            theirs.setdefault(name, []).append(time.process_time() - begin)
+            ours = _seconds_to(data.cost, structure, LIMIT * theirs[name][-1])
+            found.setdefault(name, []).append(ours)
+            times = ", ".join(f"{x / theirs[name][-1]:.2f}×" for x, _ in ours)
+            say(f"    n = {n}, seed {seed}, {name}: {times}")
+    goals = {name: goal for name, (_, goal) in _cases(cloud(20, 0)).items()}
+    return [
+        _row(n, name, theirs[name], [x[k] for x in found[name]], k, goals[name][k])
+        for name in found
+        for k in range(len(GAPS))
     ]
-    data = cloud(20, 0)
-    for n in sorted(results, key=int):
-        run = results[n]
-        lines += ["", f"## n = {n}, {len(run['seeds'])} seeds, peer {run['peer']:.2f} CPU s", ""]
-        lines += ["| row | 1e-3 | worst | goal | 1e-4 | worst | goal |"]
-        lines += ["| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
-        for name, (_, goals) in cases(data).items():
-            cells = [name]
-            for column, goal in enumerate(goals):
-                values = [np.inf if x[column] is None else x[column] for x in run["ratios"][name]]
-                cells += [_figure(statistics.median(values)), _figure(max(values))]
-                cells.append("" if goal is None or n != "1000" else f"≤ {goal:g}×")
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
 
 
-def _figure(x: float) -> str:
-    return f"{x:.1f}×" if np.isfinite(x) else "-"
-
-
-def main() -> None:
-    """Measure the sizes that were asked for and write the page."""
-    parser = argparse.ArgumentParser(prog="benchmarks.dials", description=__doc__)
-    parser.add_argument("n", nargs="*", type=int)
-    parser.add_argument("--seeds", type=int, default=5)
-    arguments = parser.parse_args()
-    path = HERE / "dials.json"
-    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for n in arguments.n:
-        for result in measure(n, unseen(arguments.seeds)):
-            results[str(n)] = result
-            path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(table(results), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def _row(
+    n: int,
+    name: str,
+    theirs: list[float],
+    ours: list[tuple[float, float]],
+    k: int,
+    limit: float | None,
+) -> Row:
+    limit = limit if n == 1000 else None
+    ratios = [x / y for (x, _), y in zip(ours, theirs, strict=True)]
+    return Row(
+        task="block_units",
+        case=f"n = {n}, 10 classes, {name}, gap {GAPS[k]:g} (worst seed {max(ratios):.2g}×)",
+        against="POT sinkhorn_lpl1_mm",
+        ratio=statistics.median(ratios),
+        limit=limit,
+        goal="shown" if limit is None else f"≤ {limit:g}× its time",
+        ours=statistics.median(x for x, _ in ours),
+        baseline=statistics.median(theirs),
+        gap=max(gap for _, gap in ours),
+        tol=GAPS[k],
+        method="newton",
+        note=f"{len(ratios)} unseen seeds",
+    )

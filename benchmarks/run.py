@@ -23,6 +23,7 @@ import structot
 from benchmarks import (
     adaptation,
     batch,
+    dials,
     entropic,
     images,
     relaxed,
@@ -38,6 +39,8 @@ from benchmarks.rows import Row, markdown
 
 TASKS = dict(tasks.TASKS)
 for _task in (
+    dials.block_units,
+    dials.paths,
     structures.modular_part,
     structures.neighborhoods,
     entropic.entropic_groups,
