@@ -322,3 +322,33 @@ def test_other_relaxations_are_refused_with_the_reason() -> None:
     for options in ({"unbalanced": 1.0}, {"mass": 0.5}):
         with pytest.raises(ValueError, match=r"but neither .KL. nor a given mass"):
             sot.solve(M, structure=structure, method="interior_point", **options)
+
+
+@pytest.mark.parametrize("method", ["interior_point", "linear_program"])
+@pytest.mark.parametrize("relaxed", [{}, {"unbalanced": 2.0, "unbalanced_type": "TV"}])
+def test_prices_that_forbid_cost_no_digits(method: str, relaxed: dict) -> None:
+    """A price of 1e15 beside small ones: the answer is that of +inf, and certified."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        M = rng.integers(0, 4, (9, 10)).astype(float)
+        forbidden = rng.random(M.shape) < 0.25
+        charge = 0.7 * rng.random((3, 4))
+        structure = sot.Routes(np.arange(9) % 3, np.arange(10) % 4, charge, units="cost")
+        a, b = (x / x.sum() for x in (rng.random(9), rng.random(10)))
+        options = {"structure": structure, "method": method, "tol": 1e-7, **relaxed}
+        wanted = sot.solve(np.where(forbidden, np.inf, M), a, b, **options)
+        found = sot.solve(np.where(forbidden, 1e15 * (1.0 + M), M), a, b, **options)
+        assert wanted.converged
+        assert found.converged
+        assert found.verify().holds()
+        assert (found.plan[forbidden] == 0.0).all()
+        assert found.value == pytest.approx(wanted.value, rel=2e-7, abs=1e-12)
+
+
+def test_high_prices_that_must_be_paid_are_paid() -> None:
+    """No plan without them: they are prices like others."""
+    M = np.array([[1e9, 2e9], [1.0, 2.0]])
+    structure = sot.Routes([0, 1], [0, 1], 0.5, units="cost")
+    result = sot.solve(M, structure=structure, tol=1e-9)
+    assert result.converged
+    assert result.value == pytest.approx(0.5 * (1e9 + 2.0) + 1.0, rel=1e-9)

@@ -41,6 +41,7 @@ from structot.solvers._cutting_planes import cutting_planes
 from structot.solvers._highs import MEAN_WEIGHT, call_highs, power_of_two
 from structot.solvers._lane_program import LaneProgram
 from structot.solvers._loop import Step
+from structot.solvers._prohibitive import prohibitive_last
 from structot.solvers.base import Solver
 from structot.solvers.start import Start
 
@@ -102,7 +103,10 @@ class LinearProgram(Solver):
             )
         return super().objection(problem)
 
-    def steps(self, problem: Problem, start: Start) -> Iterator[Step]:
+    def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
+        yield from prohibitive_last(problem, start, self._steps)
+
+    def _steps(self, problem: Problem, start: Start) -> Iterator[Step]:
         if _not_piecewise_linear(problem) is None:
             step = self._one_program(problem)
             if step is not None:

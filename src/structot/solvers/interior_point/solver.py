@@ -9,6 +9,7 @@ from typing import ClassVar
 from structot._parallel import single_threaded_blas
 from structot.problem import Problem
 from structot.solvers._loop import Step
+from structot.solvers._prohibitive import prohibitive_last
 from structot.solvers.base import Solver
 from structot.solvers.interior_point.chords.path import MOST_PAIRS, central_path
 from structot.solvers.interior_point.lanes.solver import route_path
@@ -59,6 +60,6 @@ class InteriorPoint(Solver):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
         with single_threaded_blas(sum(problem.shape)):
             if problem.lanes is not None:
-                yield from route_path(problem, start)
+                yield from prohibitive_last(problem, start, route_path)
             else:
                 yield from central_path(problem)
