@@ -1,8 +1,8 @@
 """Prices that stand for "forbidden": pairs left out where their price could only cost digits.
 
 Methods that work with absolute accuracies, or with all prices in one matrix, lose the small prices
-beside one of 1e15. Let C' be the costs with such prices replaced by +inf. A plan that is best for C'
-is best for C too if the potentials (u, v) of C' stay below the true prices of what was left out,
+beside one of 1e15. Let C' be the costs with such prices replaced by +inf. A plan that is best for
+C' is best for C too if the potentials (u, v) of C' stay below the true prices of what was left out,
 as they do where nothing is to be gained there; and that is what the proof for C tests.
 """
 
