@@ -52,8 +52,8 @@ without a goal are shown for orientation. {met} of {judged} goals are met.
 
 What the problems are: two-dimensional Gaussian classes with uniform weights and squared distances,
 unless the row says otherwise. "Both sides" and "own targets" are groups in block units with
-`Discount(d)`, labels on both sides or on the source alone, over seeds that were drawn after all
-constants had been chosen (`benchmarks/seeds.py`).
+`Discount(d)`, labels on both sides or on the source alone, timed in processor seconds with one
+thread for either; their seeds were drawn after all constants were chosen (`benchmarks/seeds.py`).
 Thresholds α are in units of cost, as in the paper, so what they mean depends on the
 scale of the costs: the goals at n = 1000 are for distances, where α = 5000 is about a tenth of what
 a block costs in all, the hard regime; the same α with squared distances are shown below them. The
