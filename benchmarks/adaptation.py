@@ -41,7 +41,7 @@ def adaptation(quick: bool) -> list[Row]:
         }
 
     # POT's products would wait for each other on busy cores; ours run on one BLAS thread anyway.
-    with single_threaded_blas():
+    with single_threaded_blas(n):
         times = race(make, n, warm_size=60)
     row = partial(compare, "adaptation", tol=1e-3)
     case = f"n = {n}, 10 source classes, StructuredTransport.fit, gap 0.001"
