@@ -32,7 +32,7 @@ class Bins(NamedTuple):
 
 @inlined
 def append(gain, mass, stop, top, stack):
-    """Put an element that ends at ``stop`` on the stack of ``top`` pools; returns how many remain."""
+    """Put an element on the stack of ``top`` pools, ending at ``stop``; returns their number."""
     total, weight, end = stack
     total[top] = gain
     weight[top] = mass
