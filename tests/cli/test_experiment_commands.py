@@ -8,8 +8,10 @@ import subprocess
 import time
 from html.parser import HTMLParser
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from browser import chromium
 from command import MODULE, environment, here, refused, structot
 
 from structot import experiments
@@ -162,6 +164,31 @@ def test_a_report_begins_with_what_to_see_and_figures_have_captions(tmp_path):
     assert '<a href="#clusters">' in page
     assert "<figcaption>Dots &amp; crosses.</figcaption>" in page
     assert "prefers-color-scheme: dark" in page
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_report_can_be_read_on_a_narrow_screen(tmp_path, dark):
+    """Tables fit, a wide picture scrolls in its own box and says so, the page does not scroll."""
+    folder = tmp_path / "clusters"
+    made = {"settings": {"quick": True}, "seconds": 1.0, "seconds_by_task": {}}
+    made["figures"] = {"clusters": "Five panels."}
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(made))
+    rows = "".join(f"| structured, the model number {k} | 1.4e-06 | 2.0e-03 |\n" for k in range(3))
+    head = "| method | largest certified gap | largest marginal error |\n|---|---:|---:|\n"
+    (folder / "report.md").write_text(head + rows)
+    plt.imsave(folder / "clusters.png", np.ones((300, 1400)))
+    address = write_html(tmp_path, ["clusters"]).as_uri()
+    for width in (400, 1200):
+        with chromium(width, dark=dark) as browser:
+            browser.get(address)
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+            for box in browser.find_elements("css selector", ".wide"):
+                inside, room = (box.get_property(f"{name}Width") for name in ("scroll", "client"))
+                scrolls = width == 400 and bool(box.find_elements("tag name", "img"))
+                assert (inside > room) == scrolls
+            hint = browser.find_element("css selector", "figcaption .narrow")
+            assert hint.is_displayed() == (width == 400)
 
 
 @pytest.mark.parametrize("name", SHOWN)

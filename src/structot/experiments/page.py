@@ -41,12 +41,17 @@ a, summary { color: var(--link); }
 figure { margin: 1.4rem 0; }
 img { max-width: 100%; height: auto; box-sizing: border-box; padding: .5rem; background: #fff;
       border-radius: 6px; }
-.wide { overflow-x: auto; }
-@media (max-width: 40rem) { figure .wide img { max-width: none; width: 44rem; } }
+.wide { overflow-x: auto; } .narrow { display: none; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--rule);
          white-space: nowrap; }
 th { text-align: left; font-weight: 600; }
+@media (max-width: 40rem) {
+  figure .wide img { max-width: none; width: 44rem; } .narrow { display: inline; }
+  table { font-size: .8rem; } th, td { padding-right: .5rem; }
+  th, td:first-child, td:last-child { white-space: normal; }
+  details td:first-child { overflow-wrap: anywhere; }
+}
 code { background: var(--tint); padding: 0 .2rem; } summary { cursor: pointer; }
 """
 _LEAD = (
@@ -113,9 +118,11 @@ def _figure(path: Path, caption: str) -> str:
     said = html.escape(caption or path.stem.replace("_", " "))
     image = f'<img alt="{said}" src="data:image/png;base64,{data}">'
     # Many panels side by side cannot be read on a narrow screen: there they scroll in a box.
+    hint = ""
     if int.from_bytes(picture[16:20], "big") > _MOST_PIXELS:  # where a PNG holds its width
-        image = f'<div class="wide">{image}</div>'
-    return f"<figure>{image}<figcaption>{said}</figcaption></figure>\n"
+        image = f'<div class="wide" tabindex="0">{image}</div>'
+        hint = '<span class="narrow">Wider than this screen: scroll it sideways. </span>'
+    return f"<figure>{image}<figcaption>{hint}{said}</figcaption></figure>\n"
 
 
 def _certificates(folder: Path, seconds: dict[str, float]) -> str:
