@@ -106,6 +106,7 @@ def test_bad_paths_are_one_line(folder, words, said):
 def test_a_dial_of_groups_needs_groups(folder):
     answer = here("path", "cost.npy", "--discount", "0,0.5", cwd=folder)
     assert refused(answer, "--discount has no effect without groups")
+    assert refused(here("path", "cost.npy", cwd=folder), "--source-groups", "values of --reg")
 
 
 def test_ctrl_c_says_that_nothing_was_kept(folder, monkeypatch):

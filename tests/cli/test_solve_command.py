@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from command import MODULE, SCRIPT, environment, here, refused, structot
 
@@ -18,6 +19,7 @@ from structot.datasets.synthetic import clusters
 DATA = clusters(12, 9, n_classes=3)
 LABELS = DATA.source_labels, DATA.target_labels
 GROUPS = ("--source-groups", "rows.csv", "--target-groups", "columns.npy")
+WEIGHTS = {"a": np.arange(1, 13) / 78, "b": np.arange(1, 10) / 45}
 OPTIONS = (*GROUPS, "--alpha", 10, "--units", "cost")
 
 
@@ -122,7 +124,7 @@ def test_colour_on_a_terminal_unless_no_color(folder):
     [
         (["absent.npy"], ["absent.npy", "does not exist"]),
         (["."], ["folder"]),
-        (["text.txt"], [".npy", ".csv"]),
+        (["text.dat"], [".npy", ".csv"]),
         (["broken.npz"], ["broken.npz", "cannot be read"]),
         (["ragged.csv"], ["rows of different length"]),
         (["names.csv"], ["no numbers"]),
@@ -137,7 +139,7 @@ def test_colour_on_a_terminal_unless_no_color(folder):
         (["cost.npy", "--out", "folder.npz", "--force"], ["folder.npz is a folder"]),
         (["words.csv"], ["'two'", "row 2"]),
         (["vector.npy"], ["matrix"]),
-        (["negative.npy"], ["M"]),
+        (["negative.npy"], ["cost matrix", "negative", "two files"]),
         (["cost.npy", "--source-groups", "columns.npy"], ["9 entries", "12 points"]),
         (["cost.npy", *GROUPS, "--concave", "cubic"], ["--concave", "'cubic'"]),
         (["cost.npy", "--method", "newtn"], ["Did you mean 'newton'"]),
@@ -149,7 +151,7 @@ def test_colour_on_a_terminal_unless_no_color(folder):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(folder, words, said):
-    (folder / "text.txt").write_text("1,2\n")
+    (folder / "text.dat").write_text("1,2\n")
     (folder / "broken.npz").write_bytes(b"PK\x03\x04 nothing")
     (folder / "ragged.csv").write_text("1,2\n3\n")
     (folder / "words.csv").write_text("1,2\n3,two\n")
@@ -218,6 +220,50 @@ def test_every_structure_of_the_options(folder, words, structure):
     assert answer.returncode == 0, answer.stderr
     told = json.loads(answer.stdout)
     assert told["value"] == pytest.approx(sot.solve(DATA.cost, structure=structure).value, rel=2e-4)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_labels_and_weights_may_be_columns_of_the_points(folder, suffix):
+    """One table per side, as it comes: coordinates, a name of the point, a class, a weight."""
+    comma = {".csv": ",", ".tsv": "\t"}[suffix]
+    for name, points, labels in zip("ab", (DATA.X, DATA.Y), LABELS, strict=True):
+        frame = pd.DataFrame(points, columns=["height", "width"])
+        frame.insert(0, "class", [f"kind {k}" for k in labels])
+        frame["weight"] = WEIGHTS[name]
+        frame.index = [f"point {k}" for k in range(len(frame))]
+        frame.to_csv(folder / f"{name}{suffix}", sep=comma)
+    files = (f"a{suffix}", f"b{suffix}")
+    groups = ("--source-groups", "class", "--target-groups", "class")
+    weights = ("--source-weights", "weight", "--target-weights", "weight")
+    answer = here("solve", *files, *groups, *weights, "--routes", 0.3, "--json", cwd=folder)
+    assert answer.returncode == 0, answer.stderr
+    assert f"a{suffix}: class, weight by name, coordinates from height, width." in answer.stderr
+    structure = sot.Routes(*LABELS)
+    expected = sot.solve_sample(DATA.X, DATA.Y, *WEIGHTS.values(), structure=structure)
+    assert json.loads(answer.stdout)["value"] == pytest.approx(expected.value, rel=2e-4)
+
+    answer = here("solve", *files, *groups[:2], *weights, cwd=folder)
+    assert answer.returncode == 2
+    assert "'class' is a column of labels, pass --target-groups class" in answer.stderr
+    answer = here("solve", *files, "--source-groups", "clas", cwd=folder)
+    assert refused(
+        answer,
+        "clas is neither a file nor a name in the first row",
+        "(class, height, weight, width)",
+    )
+    answer = here("solve", *files, *groups, "--no-header", cwd=folder)
+    assert answer.returncode == 2
+    assert "'class' in row 1 is no number" in answer.stderr
+
+
+def test_a_file_is_meant_before_a_column_of_its_name(folder):
+    for name, points in (("a.csv", DATA.X), ("b.csv", DATA.Y)):
+        pd.DataFrame(points, columns=["x", "rows.csv"]).to_csv(folder / name, index=False)
+    words = ("a.csv", "b.csv", "--source-groups", "rows.csv", "--json")
+    answer = here("solve", *words, cwd=folder)
+    assert answer.returncode == 0, answer.stderr
+    expected = sot.solve_sample(DATA.X, DATA.Y, structure=sot.Groups(LABELS[0]))
+    assert json.loads(answer.stdout)["value"] == pytest.approx(expected.value, rel=2e-4)
 
 
 def test_points_of_both_sides_stand_for_their_cost(folder):

@@ -26,6 +26,18 @@ def test_matrices_from_text(tmp_path, text):
     np.testing.assert_array_equal(_tables.read_matrix(path), [[1, 2], [3, 4]])
 
 
+def test_what_is_no_number_is_named_with_what_may_be_meant(tmp_path):
+    path = tmp_path / "points.csv"
+    for text, said in (
+        ("x;y\n1,5;2,5\n3,5;4\n", "'1,5' in row 1 is no number; write decimals with a point"),
+        ("x,y,kind\n1,2,a\n3,4,b\n", "'a' in row 1 .* pass --source-groups kind"),
+        ("x,y\n1,2\n3,\n", "'' in row 2 is no number, below 'y'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=said):
+            _tables.read_matrix(path, groups="--source-groups")
+
+
 def test_matrices_from_archives(tmp_path):
     np.savez(tmp_path / "one.npz", anything=np.eye(2))
     np.savez(tmp_path / "named.npz", cost=np.eye(2), other=np.ones(3))

@@ -15,7 +15,14 @@ import numpy as np
 import typer
 
 from structot._typing import Array
-from structot.cli._tables import Names, read_labels, read_matrix, read_weights
+from structot.cli._tables import (
+    Column,
+    Names,
+    column_of,
+    read_labels,
+    read_matrix,
+    read_weights,
+)
 
 __all__ = ["Files", "said_warnings", "stop_on_interrupt"]
 
@@ -32,11 +39,25 @@ Metric = Annotated[
     typer.Option(help="Cost of a pair of points, as in SciPy's cdist (sqeuclidean by default)."),
 ]
 SourceGroups = Annotated[
-    Path | None, typer.Option(help="One label per row: .npy, .npz or .csv (empty: no group).")
+    Path | None,
+    typer.Option(
+        metavar="<path or column>",
+        help="One label per row: .npy, .npz or .csv (empty: no group), or the name of a column "
+        "of SOURCE.",
+    ),
 ]
-TargetGroups = Annotated[Path | None, typer.Option(help="One label per column.")]
-SourceWeights = Annotated[Path | None, typer.Option(help="Weights of the rows.")]
-TargetWeights = Annotated[Path | None, typer.Option(help="Weights of the columns.")]
+TargetGroups = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="<path or column>", help="One label per column of the cost, or per row of TARGET."
+    ),
+]
+SourceWeights = Annotated[
+    Path | None, typer.Option(metavar="<path or column>", help="Weights of the rows.")
+]
+TargetWeights = Annotated[
+    Path | None, typer.Option(metavar="<path or column>", help="Weights of the columns.")
+]
 Unbalanced = Annotated[
     str | None,
     typer.Option(
@@ -107,28 +128,44 @@ class Files:
         More than ``most`` points on a side are refused.
         """
         names.refuse_without_csv(*given, *weights, *groups)
-        M, X, Y = _costs(given, metric, names)
+        points = given if len(given) == 2 else [None, None]
+        w = [column_of(path, name, names) for path, name in zip(points, weights, strict=True)]
+        g = [column_of(path, name, names) for path, name in zip(points, groups, strict=True)]
+        taken = [[x.name for x in side if isinstance(x, Column)] for side in zip(w, g, strict=True)]
+        M, X, Y = _costs(given, metric, names, taken)
         for name, size in zip(("source", "target"), M.shape, strict=True):
             if most is not None and size > most:
                 raise ValueError(
                     f"{size} {name} points are too many to draw; pass a sample of at most {most}."
                 )
-        a, b = (read_weights(path, size, names) for path, size in zip(weights, M.shape))
-        rows, cols = (read_labels(path, size, names) for path, size in zip(groups, M.shape))
+        a, b = (read_weights(x, size, names) for x, size in zip(w, M.shape))
+        rows, cols = (read_labels(x, size, names) for x, size in zip(g, M.shape))
         return cls(M, a, b, rows, cols, X, Y)
 
 
 def _costs(
-    given: list[Path], metric: str | None, names: Names
+    given: list[Path], metric: str | None, names: Names, taken: list[list[str]]
 ) -> tuple[Array, Array | None, Array | None]:
-    """The cost, and the points of both sides if it is that of points."""
+    """The cost, and the points of both sides if it is that of points.
+
+    ``taken``: the columns of either file that are no coordinates.
+    """
     if len(given) == 1:
         if metric is not None:
             raise ValueError("--metric is about points, and a cost matrix was passed.")
-        return read_matrix(given[0], names), None, None
+        M = read_matrix(given[0], names)
+        if (M < 0).any():
+            raise ValueError(
+                f"{given[0]}: one file is a cost matrix, and costs must not be negative; pass two "
+                "files for points, source and target."
+            )
+        return M, None, None
     if len(given) != 2:
         raise ValueError(f"pass two files of points, or one cost matrix; got {len(given)} files.")
-    X, Y = (read_matrix(path, names, "a file of points") for path in given)
+    X, Y = (
+        read_matrix(path, names, "a file of points", without, f"--{side}-groups")
+        for path, without, side in zip(given, taken, ("source", "target"), strict=True)
+    )
     if X.shape[1] != Y.shape[1]:
         raise ValueError(
             f"points of both sides need the same coordinates; got {X.shape[1]} and {Y.shape[1]}."

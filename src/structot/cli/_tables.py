@@ -1,8 +1,9 @@
-"""Matrices, weights and labels from .npy, .npz and .csv files.
+"""Matrices, weights and labels from .npy, .npz and text files (.csv, .tsv, .txt).
 
-A .csv file may begin with a row of names and a column of an index, as pandas writes them. They are
+A text file may begin with a row of names and a column of an index, as pandas writes them. They are
 left out where the file can be read in one way only, and a line on the error stream says so; where
-it can be read in two ways, the options ``--header`` and ``--index`` are asked for.
+it can be read in two ways, the options ``--header`` and ``--index`` are asked for. A column of
+labels or weights may also stand in the file of points, and is then asked for by its name.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import csv
 import sys
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ import numpy as np
 from structot._typing import Array
 from structot.cli._common import existing_file
 
-__all__ = ["Names", "read_labels", "read_matrix", "read_weights"]
+__all__ = ["Column", "Names", "column_of", "read_labels", "read_matrix", "read_weights"]
 
 _BEGINS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
-_SUFFIXES = (*_BEGINS, ".csv")
+_TEXT = (".csv", ".tsv", ".txt")
+_SUFFIXES = (*_BEGINS, *_TEXT)
 _DELIMITERS = ",;\t "
 
 
@@ -36,7 +38,7 @@ class Names:
 
     def refuse_without_csv(self, *paths: Path | None) -> None:
         """Raise when an option was given that none of these files has a use for."""
-        if any(path is not None and path.suffix.lower() == ".csv" for path in paths):
+        if any(path is not None and path.suffix.lower() in _TEXT for path in paths):
             return
         for option, value in (("header", self.header), ("index", self.index)):
             if value is not None:
@@ -47,15 +49,70 @@ class Names:
 LOOK = Names()
 
 
-def read_matrix(path: Path, names: Names = LOOK, what: str = "a cost") -> Array:
-    """A cost matrix, or points in rows; of a .csv, numbers, with or without names of rows and
-    columns."""
-    if _suffix(path) == ".csv":
-        rows = _numeric_part(path, _rows(path), names)
+@dataclass(frozen=True)
+class Column:
+    """A column of a text file, by the name in its first row."""
+
+    path: Path
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.path}, column {self.name!r}"
+
+    def cells(self) -> list[str]:
+        """What stands below the name."""
+        rows = _rows(self.path)
+        _refuse_ragged(self.path, rows)
+        place = rows[0].index(self.name)
+        return [row[place] for row in rows[1:]]
+
+
+def column_of(path: Path | None, name: Path | None, names: Names = LOOK) -> Column | Path | None:
+    """The column of ``path`` that ``name`` means where it is no file; ``name`` where it may be one.
+
+    A name that is neither a file nor in the first row is refused.
+    """
+    if path is None or name is None or name.exists() or names.header is False:
+        return name
+    if path.suffix.lower() not in _TEXT:
+        return name
+    existing_file(path)
+    first = _rows(path)[0]
+    if str(name) in first:
+        return Column(path, str(name))
+    if name.suffix or any(map(_is_number, first)):
+        return name
+    raise ValueError(
+        f"{name} is neither a file nor a name in the first row of {path} "
+        f"({_some(cell for cell in first if cell)})."
+    )
+
+
+def read_matrix(
+    path: Path,
+    names: Names = LOOK,
+    what: str = "a cost",
+    without: Sequence[str] = (),
+    groups: str = "",
+) -> Array:
+    """A cost matrix, or points in rows; of a text file, numbers, with or without names of rows and
+    columns.
+
+    The columns called ``without`` are left out; ``groups`` is the option that would leave out one
+    of labels.
+    """
+    if _suffix(path) in _TEXT:
+        rows = _rows(path)
+        _refuse_ragged(path, rows)
+        if without:
+            rows, names = _without_columns(path, rows, without), replace(names, header=True)
+        rows, columns = _numeric_part(path, rows, names)
         for number, row in enumerate(rows, start=1):
-            for cell in row:
+            for place, cell in enumerate(row):
                 if not _is_number(cell):
-                    raise ValueError(f"{path}: {cell!r} in row {number} is no number.")
+                    column = [other[place] for other in rows]
+                    why = _why_no_number(cell, columns[place] if columns else "", column, groups)
+                    raise ValueError(f"{path}: {cell!r} in row {number} is no number{why}.")
         return np.array(rows, float)
     array = _array(path, ("cost", "M", "C"))
     if array.ndim != 2:
@@ -65,7 +122,7 @@ def read_matrix(path: Path, names: Names = LOOK, what: str = "a cost") -> Array:
     return array if array.dtype.kind == "f" else array.astype(float)
 
 
-def read_weights(path: Path | None, size: int, names: Names = LOOK) -> Array | None:
+def read_weights(path: Path | Column | None, size: int, names: Names = LOOK) -> Array | None:
     """One number per point; None without a file."""
     if path is None:
         return None
@@ -75,8 +132,8 @@ def read_weights(path: Path | None, size: int, names: Names = LOOK) -> Array | N
     return np.array([float(cell) for cell in cells])
 
 
-def read_labels(path: Path | None, size: int, names: Names = LOOK) -> list[Any] | None:
-    """One label per point, None where a cell of a .csv is empty; None without a file."""
+def read_labels(path: Path | Column | None, size: int, names: Names = LOOK) -> list[Any] | None:
+    """One label per point, None where a cell of a text is empty; None without a file."""
     if path is None:
         return None
     cells = _column(path, size, ("labels", "groups"), names)
@@ -88,11 +145,36 @@ def read_labels(path: Path | None, size: int, names: Names = LOOK) -> list[Any] 
 # --------------------------------------------------------------------------------------------------
 
 
-def _numeric_part(path: Path, rows: list[list[str]], names: Names) -> list[list[str]]:
-    """The rows without the names of columns and of rows."""
+def _refuse_ragged(path: Path, rows: list[list[str]]) -> None:
     widths = {len(row) for row in rows}
     if len(widths) != 1:
         raise ValueError(f"{path}: rows of different length ({_some(widths)}).")
+
+
+def _without_columns(path: Path, rows: list[list[str]], without: Sequence[str]) -> list[list[str]]:
+    """The rows without these columns; a line on the error stream says what is left."""
+    kept = [place for place, name in enumerate(rows[0]) if name not in without]
+    left = [rows[0][place] for place in kept]
+    if not any(left):
+        raise ValueError(f"{path} holds no columns beside {_some(without)}.")
+    coordinates = _some(name for name in left if name)
+    sys.stderr.write(f"{path}: {_some(without)} by name, coordinates from {coordinates}.\n")
+    return [[row[place] for place in kept] for row in rows]
+
+
+def _why_no_number(cell: str, name: str, column: list[str], groups: str) -> str:
+    """What may be meant by a cell that is no number, as the end of a sentence."""
+    if _is_number(cell.replace(",", ".")):
+        return "; write decimals with a point"
+    if name and groups and not any(map(_is_number, column)):
+        return f"; if {name!r} is a column of labels, pass {groups} {name}"
+    return f", below {name!r}" if name else ""
+
+
+def _numeric_part(
+    path: Path, rows: list[list[str]], names: Names
+) -> tuple[list[list[str]], list[str]]:
+    """The rows without the names of columns and of rows, and the names of columns, if any."""
     header = _has_header(path, rows) if names.header is None else names.header
     data = rows[header:]
     if not data:
@@ -101,7 +183,8 @@ def _numeric_part(path: Path, rows: list[list[str]], names: Names) -> list[list[
     if index is None:
         index = (header and not rows[0][0]) or _has_index(path, data)
     _say_skipped(path, header and names.header is None, index and names.index is None)
-    return [row[1:] for row in data] if index else data
+    columns = rows[0] if header else []
+    return ([row[1:] for row in data], columns[1:]) if index else (data, columns)
 
 
 def _has_header(path: Path, rows: list[list[str]]) -> bool:
@@ -120,7 +203,7 @@ def _has_index(path: Path, rows: list[list[str]]) -> bool:
     first = [row[0] for row in rows]
     if len(rows[0]) == 1:
         return False
-    if not any(_is_number(cell) for cell in first):
+    if not any(_is_number(cell.replace(",", ".")) for cell in first):
         return True
     others = [cell for row in rows for cell in row[1:]]
     return _counts_up(first) and _are_names(path, "column", "--index", others)
@@ -148,9 +231,11 @@ def _say_skipped(path: Path, header: bool, index: bool) -> None:
         sys.stderr.write(f"{path}: left out {what}, taken for names ({options} to keep).\n")
 
 
-def _column(path: Path, size: int, keys: tuple[str, ...], names: Names) -> list[Any]:
+def _column(path: Path | Column, size: int, keys: tuple[str, ...], names: Names) -> list[Any]:
     """One entry per point; the number of points tells whether there is a row of names."""
-    if _suffix(path) != ".csv":
+    if isinstance(path, Column):
+        return path.cells()
+    if _suffix(path) not in _TEXT:
         cells = _array(path, keys).ravel().tolist()
     else:
         rows, named = _rows(path, one_column=True), False
@@ -212,6 +297,8 @@ def _rows(path: Path, one_column: bool = False) -> list[list[str]]:
         raise ValueError(f"{path} is empty.")
     among = _DELIMITERS if len(lines) == 1 or not one_column else _DELIMITERS.strip(" ")
     delimiter = next((d for d in among if any(d in line.strip() for line in lines)), ",")
+    if not one_column:  # a comma may be that of decimals: what parts cells is in every line
+        delimiter = next((d for d in ";\t" if all(d in line for line in lines)), delimiter)
     if delimiter == " ":
         return [line.split() or [""] for line in lines]
     return [

@@ -57,6 +57,8 @@ def explore(
 
     - `structot explore a.csv b.csv --source-groups ya.csv --target-groups yb.csv --out mine.html`
 
+    - `structot explore a.csv b.csv --source-groups type --target-groups type` (a column of each)
+
     - `structot explore cost.npy --source-groups rows.csv --target-groups columns.csv`
     """
     known_suffix("--out", out, (".html", ".htm"))

@@ -86,8 +86,8 @@ def path(
         optional("matplotlib", "--plot")  # before the work, not after it
     given = {"discount": discount, "routes": routes, "charge": charge, "alpha": alpha}
     given |= {"scale": scale, "exponent": exponent, "reg": reg}
-    dial, values = _moving(given)
     weights, groups = (source_weights, target_weights), (source_groups, target_groups)
+    dial, values = _moving(given, groups != (None, None))
     read = Files.read(files, metric, weights, groups, Names(header, index))
     dials = Dials(concave=family, units=units)
     options: dict[str, Any] = {"method": method, "tol": tol, "max_iter": max_iter}
@@ -113,11 +113,16 @@ def _draw(found: SolvedPath, dial: str, target: Path) -> None:
     plt.close()
 
 
-def _moving(given: dict[str, str | None]) -> tuple[str, dict[str, Array]]:
+def _moving(given: dict[str, str | None], grouped: bool) -> tuple[str, dict[str, Array]]:
     """The one dial with several values, and the values of all that were given."""
     values = {name: _values(f"--{name}", text) for name, text in given.items() if text is not None}
     moving = [name for name in values if values[name].size > 1]
     if set(values) == {"reg"} and not moving:
+        if not grouped:
+            raise ValueError(
+                "without groups there is no dial to move; pass --source-groups or --target-groups, "
+                "or several values of --reg."
+            )
         values["discount"], moving = _values("--discount", _DEFAULT), ["discount"]
     if len(moving) != 1:
         raise ValueError(

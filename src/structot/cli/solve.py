@@ -136,7 +136,8 @@ def _show(result: Result, tol: float, out: Path | None, as_json: bool, interrupt
         return
     n, m = result.plan.shape
     reached = "green" if result.converged else "red"
-    together = f"{result.concentration:.0%} of the mass of a group goes to one group"
+    one = "point" if grouped and set(result.block_mass().target) == {None} else "group"
+    together = f"{result.concentration:.0%} of the mass of a group goes to one {one}"
     grid = Table.grid(padding=(0, 2))
     for name, text in (
         ("plan", f"{n} × {m}, by {result.method}"),
