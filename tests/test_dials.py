@@ -198,6 +198,8 @@ def test_a_collapsed_plan_is_seen_in_the_result():
     result = sot.solve(data.cost, structure=groups(data, Discount(0.99)), tol=1e-3)
     assert "100% of the mass of a group goes to one group" in repr(result)
     assert "partners     10" in repr(result)  # every point goes to all points of its class
+    alone = sot.solve(data.cost, structure=sot.Groups(data.source_labels), tol=1e-3)
+    assert "of the mass of a group goes to one point" in repr(alone)  # targets have no groups
 
 
 def test_no_gap_is_negative(tmp_path):

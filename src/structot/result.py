@@ -59,6 +59,8 @@ class Result:
         both sides (None for one that must hold) or the mass to be moved (None for all).
     status, converged, method, n_iter, time, trace
         How the solve went.
+    unknown
+        The kind of structure that a loaded result was solved for, and does not hold.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class Result:
     unbalanced: tuple[float | None, float | None] | None = None
     unbalanced_type: str = "KL"
     mass: float | None = None
+    unknown: str = field(default="", repr=False)
 
     @property
     def converged(self) -> bool:
@@ -111,7 +114,7 @@ class Result:
     def verify(self, structure: Structure | None = None) -> Verification:
         """Check plan, value, worst cost and bound from scratch; see `certificate.verify`.
 
-        A loaded result does not know its structure: pass it.
+        A loaded result does not know its structure: pass it. Without it, it is refused.
 
         Examples
         --------
@@ -120,6 +123,11 @@ class Result:
         True
         """
         structure = self.structure if structure is None else structure
+        if structure is None and self.unknown:
+            raise ValueError(
+                f"this result was solved for a structure ({self.unknown}), which its file does not "
+                "hold; pass it: result.verify(structure)."
+            )
         return verify(
             *(self.ground_cost, *self.weights, structure, self),
             reg=self.reg,
@@ -236,6 +244,7 @@ class Result:
                 numbers=np.array([getattr(self, name) for name in _NUMBERS]),
                 n_iter=self.n_iter,
                 text=np.array([self.status.name, self.method, self.unbalanced_type]),
+                structure=self.unknown if self.structure is None else type(self.structure).__name__,
                 relaxed=np.array(_numbers_of((*(self.unbalanced or (None, None)), self.mass))),
                 **{f"trace_{name}": getattr(self.trace, name) for name in _TRACE},
             )
@@ -273,6 +282,7 @@ class Result:
                 unbalanced=None if prices == [None, None] else (prices[0], prices[1]),
                 unbalanced_type=kind,
                 mass=mass,
+                unknown=str(file["structure"]) if "structure" in file.files else "",
                 **numbers,
             )
 
@@ -307,8 +317,9 @@ class Result:
         if np.isnan(self.concentration):
             return ""
         mean = float(np.average(self.partners, weights=self.plan.sum(axis=1)))
+        one = "point" if set(self.block_mass().target) == {None} else "group"
         return (
-            f"  together     {self.concentration:.0%} of the mass of a group goes to one group\n"
+            f"  together     {self.concentration:.0%} of the mass of a group goes to one {one}\n"
             f"  partners     {mean:.3g} of {self.plan.shape[1]} per source point, effectively\n"
         )
 

@@ -320,7 +320,7 @@ def test_relaxed_by_total_variation_equals_the_whole_program(seed: int) -> None:
 def test_other_relaxations_are_refused_with_the_reason() -> None:
     M, structure = np.ones((4, 4)) + np.eye(4), sot.Routes([0, 0, 1, 1], [0, 1, 0, 1], 0.3)
     for options in ({"unbalanced": 1.0}, {"mass": 0.5}):
-        with pytest.raises(ValueError, match=r"but neither .KL. nor a given mass"):
+        with pytest.raises(ValueError, match=r"unbalanced_type='TV'; for 'KL' or .* use Groups"):
             sot.solve(M, structure=structure, method="interior_point", **options)
 
 

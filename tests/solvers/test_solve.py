@@ -296,6 +296,10 @@ def test_save_and_load(data, groups, tmp_path):
     assert back.structure is None
     assert repr(back).splitlines()[-1] == repr(result).splitlines()[-1]
     assert back.verify(groups).holds()
+    back.save(tmp_path / "plan.npz")  # what is unknown stays unknown
+    for loaded in (back, sot.Result.load(tmp_path / "plan.npz")):
+        with pytest.raises(ValueError, match=r"a structure \(Groups\).*result.verify\(structure\)"):
+            loaded.verify()
     assert (back.reg, back.weights[0].tolist()) == (0.0, result.weights[0].tolist())
     assert [p.name for p in tmp_path.iterdir()] == ["plan.npz"]
     assert (sot.Result.load(tmp_path / "plan").plan == result.plan).all()

@@ -101,9 +101,9 @@ def as_concave(obj: Any) -> Concave:
     if callable(obj) and not isinstance(obj, type):  # a class is callable, but is no function
         return Custom(obj)
     raise ValueError(
-        "concave must be a function of concave (ThresholdSqrt, Sqrt, Power, Log, Truncation, "
-        "Linear, PiecewiseLinear, Custom) or a callable x -> g(x), for example concave.Sqrt() or "
-        f"concave.ThresholdSqrt(1.0); got {obj!r}"
+        "concave must be a function of concave (Discount, ThresholdSqrt, Sqrt, Power, Log, "
+        "Truncation, Linear, PiecewiseLinear, Custom) or a callable x -> g(x), for example "
+        f"concave.Discount(0.9) or concave.Sqrt(); got {obj!r}"
     )
 
 

@@ -48,7 +48,7 @@ class Solver(ABC):
             )
         if problem.lanes is not None:
             if problem.reg > 0:
-                return "Routes takes no entropy yet; use reg=0"
+                return "Routes takes no entropy yet; use reg=0, or Groups"
             if not self.takes_lanes:
                 return (
                     "Routes prices shares of points, not pairs; use method='interior_point', "

@@ -245,8 +245,9 @@ def _choose(method: str | Solver, problem: Problem) -> list[Solver]:
         willing = [solver for solver in solvers if solver.refusal(problem) is None]
         if willing:
             return willing
-        solver = solvers[0]
-    elif isinstance(method, Solver):
+        refusal = solvers[0].refusal(problem)
+        raise ValueError(f"The structure does not fit this problem: {refusal}.")
+    if isinstance(method, Solver):
         solver = method
     else:
         solver = make_solver(_checks.one_of("method", method, METHODS))

@@ -45,8 +45,8 @@ class InteriorPoint(Solver):
             if problem.marginals.linear and not problem.marginals.partial:
                 return None
             return (
-                "Routes takes marginals that hold, or unbalanced_type='TV', but neither 'KL' nor a "
-                "given mass"
+                "Routes takes marginals that hold, or unbalanced_type='TV'; for 'KL' or a given "
+                "mass use Groups"
             )
         if not problem.marginals.hard:
             return "but for Routes it needs marginals that hold exactly"
