@@ -241,6 +241,20 @@ def test_a_path_shows_its_table_in_the_order_of_the_dials(solved, ax):
     assert ax.child_axes[0].get_xlabel() == "discount"
 
 
+def test_what_does_not_change_along_a_path_looks_flat(ax):
+    """Concentration 0.9 at every dial, to a millionth: not a fall over the whole panel."""
+    labels = [0, 0, 0, 1, 1], [0, 0, 1, 1]
+    M = np.add.outer(labels[0], labels[1]) % 2 + np.arange(20.0).reshape(5, 4) / 1000
+    path = sot.solve_path(M, structures=[sot.Routes(*labels, c) for c in (0.0, 0.1, 0.2)])
+    part = path.plot(ax).child_axes[1]
+    assert part.get_ylabel() == "concentration"
+    assert np.ptp(part.lines[0].get_ydata()) < 1e-3
+    low, high = part.get_ylim()
+    assert 0.05 < high - low < 0.5
+    ax.figure.canvas.draw()
+    assert part.yaxis.get_offset_text().get_text() == ""
+
+
 def test_a_path_over_reg_is_drawn_on_a_log_scale_without_groups(solved, ax):
     data, _ = solved
     found = sot.solve_path(data.cost, reg=[10.0, 0.1], tol=1e-3)

@@ -24,6 +24,7 @@ _PANELS = (
     ("partners", "partners", COLORS[5], "^"),
 )
 _WIDE = 20.0  # dials over a wider range than this factor are shown on a log scale
+_FLAT = 0.1  # an axis shows at least this range, relative to its largest value
 
 
 def path(path: Path, ax: Axes | None = None, *, label: str | None = None, **options: Any) -> Axes:
@@ -65,6 +66,7 @@ def path(path: Path, ax: Axes | None = None, *, label: str | None = None, **opti
         part.plot(x, table[column][order], **style)
         part.set_ylabel(ylabel, color=color)
         part.margins(y=0.12)
+        _keep_flat(part)
         part.grid(color="0.9", linewidth=0.6)
         part.spines[["top", "right"]].set_visible(False)
         part.tick_params(labelbottom=below is None)
@@ -74,6 +76,16 @@ def path(path: Path, ax: Axes | None = None, *, label: str | None = None, **opti
         below.set_xscale("log")
     below.set_xlabel(path.name if label is None else label)
     return ax
+
+
+def _keep_flat(part: Axes) -> None:
+    """A curve that hardly moves looks flat: differences as small as the gaps are not spread out."""
+    low, high = part.get_ylim()
+    least = _FLAT * max(abs(low), abs(high))
+    if high - low < least:
+        middle = (low + high) / 2
+        part.set_ylim(middle - least / 2, middle + least / 2)
+    part.ticklabel_format(axis="y", useOffset=False)
 
 
 def convergence(
