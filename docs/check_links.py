@@ -1,4 +1,4 @@
-"""Every internal link of the built site leads to a file and to an anchor in it.
+"""Every internal link of the built site leads to a file of the site and to an anchor in it.
 
 python docs/check_links.py docs/_build/html
 """
@@ -41,7 +41,7 @@ def dead_links(folder: Path) -> list[str]:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             anchor = unquote(parts.fragment)
-            missing = not target.exists()
+            missing = not target.exists() or not target.is_relative_to(folder.resolve())
             if not missing and anchor and target in pages:
                 missing = anchor not in pages[target].anchors
             if missing:

@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 FENCE = re.compile(r"^```python[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
+
 
 def _snippets(path: Path) -> list[tuple[int, str]]:
     """(line number before the first line, code) of each fenced Python block."""
@@ -42,6 +44,21 @@ def test_snippets_run(page, tmp_path, monkeypatch):
             exec(compile("\n" * line + code, str(page), "exec"), namespace)
     finally:
         plt.close("all")
+
+
+def test_the_output_of_the_readme_is_what_its_first_example_prints(tmp_path, monkeypatch, capsys):
+    """Up to what another processor may change; what depends on the clock is not shown."""
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(_snippets(README)[0][1], str(README), "exec"), {"__name__": "__main__"})
+    (shown,) = re.findall(r"^```\n(Result\(.*?)^```$", README.read_text("utf-8"), re.M | re.S)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1].startswith("  effort")
+    for ours, there in zip(shown.splitlines(), printed[:-1], strict=True):
+        assert NUMBER.sub("#", ours) == NUMBER.sub("#", there)
+        if not ours.startswith("  gap"):
+            expected = [float(text) for text in NUMBER.findall(there)]
+            assert [float(text) for text in NUMBER.findall(ours)] == pytest.approx(expected, 1e-2)
 
 
 def test_benchmark_page_and_ratios_are_what_was_measured():

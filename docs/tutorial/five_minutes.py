@@ -3,8 +3,8 @@ Start here: five minutes
 ========================
 
 From two clouds of points to a certified plan that keeps classes together, one picture per step. You
-need ``pip install 'structot[plot]'``, and points with labels: here they are made up; put your own
-arrays in the place of ``X``, ``Y``, ``ys`` and ``yt``.
+need ``pip install '.[all]'`` in a checkout, and points with labels: here they are made up; put your
+own arrays in the place of ``X``, ``Y``, ``ys`` and ``yt``.
 """
 
 import matplotlib.pyplot as plt
@@ -79,4 +79,5 @@ ax.set(xticks=[], yticks=[], aspect="equal", title="source points where the plan
 # them apart; the other structures are on the page about choosing.
 #
 # **Next:** :doc:`/choosing`, or play with your own points on one page:
-# ``structot explore a.csv b.csv --source-groups ya.csv --target-groups yb.csv``.
+# ``structot explore a.csv b.csv --source-groups type --target-groups type``, where ``type`` is the
+# column of labels in both tables.

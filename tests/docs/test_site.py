@@ -85,13 +85,18 @@ def test_the_citation_names_the_paper_and_this_version():
 
 
 def test_a_dead_link_is_found(tmp_path):
+    (tmp_path / "beside.txt").write_text("here, and on no other machine")
+    tmp_path = tmp_path / "site"
+    tmp_path.mkdir()
     (tmp_path / "a.html").write_text(
         '<a href="b.html#here">fine</a><a href="b.html#gone">no anchor</a><img src="no.png">'
         '<a href="#top">no anchor</a><a href="https://example.org/x">elsewhere</a>'
+        '<a href="../beside.txt">outside</a>'
     )
     (tmp_path / "b.html").write_text('<p id="here"></p><a href="a.html">fine</a>')
     assert check_links.dead_links(tmp_path) == [
         "a.html: #top",
+        "a.html: ../beside.txt",
         "a.html: b.html#gone",
         "a.html: no.png",
     ]
