@@ -26,8 +26,9 @@ class Page:
 
     def _repr_html_(self) -> str:
         inside = html.escape(target.read_text(encoding="utf-8"))
-        shape = "width: 100%; height: 1300px; border: 0"
-        return f'<iframe title="structot explore" style="{shape}" srcdoc="{inside}"></iframe>'
+        fit = "this.style.height = this.contentDocument.body.scrollHeight + 48 + 'px'"
+        look = f'style="width: 100%; height: 1300px; border: 0" onload="{fit}"'
+        return f'<iframe title="structot explore" {look} srcdoc="{inside}"></iframe>'
 
 
 Page()
@@ -43,4 +44,5 @@ sot.plot.matching(data.X, data.Y, result, *labels, ax=ax)
 
 # %%
 # **To take home:** for your own points,
-# ``structot explore a.csv b.csv --source-groups ya.csv --target-groups yb.csv``.
+# ``structot explore a.csv b.csv --source-groups type --target-groups type``, where ``type`` is the
+# column of labels in both tables.
