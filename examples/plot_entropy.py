@@ -2,8 +2,8 @@
 Entropy beside a structure
 ==========================
 
-``reg`` adds entropy to any structure; the dual becomes smooth and the plan blurs. Here a fixed
-charge per pair of classes at three weights, as shares of the mean cost.
+``reg`` adds entropy to groups, cuts and sums of them; the dual becomes smooth and the plan blurs.
+Here a fixed charge per pair of classes at three weights, as shares of the mean cost.
 """
 
 import matplotlib.pyplot as plt

@@ -52,7 +52,8 @@ class InteriorPoint(Solver):
             return "but for Routes it needs marginals that hold exactly"
         for layer in problem.layers:
             if layer.kind != "blocks" and not isinstance(layer, CutLayer):
-                return f"{type(layer).__name__} is made of neither blocks nor cuts"
+                needs = "; reg > 0 takes groups, cuts and their sums" if problem.reg > 0 else ""
+                return f"{type(layer).__name__} is made of neither blocks nor cuts{needs}"
         if problem.M.size > MOST_PAIRS:
             return f"{problem.M.size} pairs are too many for it"
         return None
