@@ -40,6 +40,10 @@ def expected():
     return sot.solve(DATA.cost, structure=structure)
 
 
+def test_a_mistyped_command_is_answered_by_a_question(tmp_path):
+    assert refused(here("explroe", cwd=tmp_path), "Did you mean 'explore', 'reproduce'? See ")
+
+
 def test_answer_for_scripts_is_that_of_the_library(folder, expected):
     answer = structot("solve", "cost.npy", *OPTIONS, "--json", "--out", "plan.npz", cwd=folder)
     assert answer.returncode == 0, answer.stderr

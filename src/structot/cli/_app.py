@@ -79,7 +79,8 @@ def run(words: list[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else _common.DONE
     except _USAGE as error:
-        text = " ".join(error.format_message().split()).rstrip(".") + "."
+        text = " ".join(error.format_message().split()).rstrip(".")
+        text += "" if text.endswith("?") else "."
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "structot"
         sys.stderr.write(f"{command}: {text} See '{command} --help'.\n")
