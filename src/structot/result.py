@@ -308,7 +308,7 @@ class Result:
         for name, weights, rest in zip(("source", "target"), self.weights, self.left, strict=True):
             total, kept = float(weights.sum()), float(np.maximum(rest, 0.0).sum())
             made = kept - float(rest.sum())
-            extra = f", {made:.3g} made" if made > 1e-9 * total else ""
+            extra = f", {made:.3g} made" if made > 1e-6 * total else ""
             lines.append(f"  {name}       {kept:.3g} of {total:.6g} left{extra}")
         return "\n".join(lines) + "\n"
 
