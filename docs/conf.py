@@ -75,6 +75,9 @@ sphinx_gallery_conf = {
 }
 warnings.filterwarnings("ignore", category=structot.ConvergenceWarning)
 
+# Pages with wide tables: no second column beside them.
+WIDE = ["benchmarks", *(f"experiments/{path.stem}" for path in HERE.glob("experiments/*.md"))]
+
 html_theme = "pydata_sphinx_theme"
 html_title = "structot"
 html_static_path = ["_static"]
@@ -86,7 +89,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": []},  # its table is wide
+    "secondary_sidebar_items": {"**": ["page-toc"], **{page: [] for page in WIDE}},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
