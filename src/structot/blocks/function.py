@@ -287,7 +287,8 @@ class Blocks(Submodular):
 
     def loosen_edges(self, K: Array, pools: Pools, reach: float) -> None:
         """K, a subgradient at pools.X, becomes the share (0 to 1) to which every element is loose:
-        near to where it leaves its pool of several, or 0. Blocks without pools stay as they are.
+        1 if it is alone, the less the farther from leaving a pool of several, or 0. Blocks without
+        pools stay as they are.
         """
         self._each("loosen_blocks", K, pools, reach, self._packed)
 

@@ -23,7 +23,7 @@ _FAR = 16.0
 
 @njit(cache=True, nogil=True)
 def loosen_blocks(first, last, edges, K, pools, reach, table):
-    """K_e becomes (1 + distance / reach)^-3/2 in blocks with pools, 0 for pools of one element."""
+    """K_e becomes (1 + distance / reach)^-3/2 in blocks with pools, 1 for pools of one element."""
     start, w = edges.start, edges.w
     X, order = pools.X, pools.order
     for b in range(first, last):
@@ -41,7 +41,7 @@ def loosen_blocks(first, last, edges, K, pools, reach, table):
             for k in range(low, high):
                 below += w[s + order[s + k]]
             if high - low == 1:
-                K[s + order[s + low]] = 0.0
+                K[s + order[s + low]] = 1.0
             else:
                 _loosen_pool(b, s, low, high, w, K, order, reach, (above, below, heaviest), table)
             low, above = high, below

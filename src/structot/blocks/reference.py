@@ -82,7 +82,7 @@ def loosen_blocks(first, last, edges, K, pools, reach, table):
         down = price - weights * table.secant(b, rest, weights)
         # What is 0 can only rise, above all that is positive.
         distance = w[block] * table.secant(b, total[-1], w[block]) - K[block]
-        distance[sequence] = np.where(np.repeat(sizes, sizes) > 1, np.minimum(up, down), np.inf)
+        distance[sequence] = np.where(np.repeat(sizes, sizes) > 1, np.minimum(up, down), 0.0)
         K[block] = (1.0 + np.maximum(distance, 0.0) / reach) ** -1.5
 
 

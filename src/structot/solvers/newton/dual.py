@@ -145,8 +145,8 @@ class ProximalDual:
         return busy
 
     def pool_matrix(self) -> PoolMatrix:
-        """The pools of the last X."""
-        return pool_matrix(self.layer.edges, self.pools, (self.n, self.m))
+        """The pools of several edges of the last X; the others count as loose edges."""
+        return pool_matrix(self.layer.edges, self.pools, (self.n, self.m), least=2)
 
     def _theta(self, G: PoolMatrix) -> Array:
         """θ_B = 1/(ρ w(B)), so that H = Gᵀ diag(θ) G."""
@@ -155,8 +155,9 @@ class ProximalDual:
     def direction(self, G: PoolMatrix, value: Value, reach: float) -> Array:
         """Solve (H + H_loose + a diagonal) d = ∇φ at ``value``, the last one evaluated.
 
-        H_loose is the curvature of edges that may leave their pools within ``reach``, a change of
-        p ⊕ q. Blocks that are not in use open as a whole if at all: they are part of the diagonal.
+        H_loose is the curvature of edges that are alone, or may leave their pools within ``reach``,
+        a change of p ⊕ q. Blocks that are not in use open as a whole if at all: they are part of
+        the diagonal.
         """
         check_time()
         F, pools, share = self.layer, self.pools, self._scratch

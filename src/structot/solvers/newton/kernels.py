@@ -126,8 +126,8 @@ def sums_of_inverses(edges, n, m):
 def repair(edges, pools, d, n, rho, level, share):
     """share = max(0, X + change), the change of active edges that a step d of the model makes.
 
-    ``level`` holds c_B · d / (ρ w(B)) per pool, the answer of pools as a whole; what edges that
-    come loose add is share (d_i + d_j) / (ρ w).
+    ``level`` holds c_B · d / (ρ w(B)) per pool of several edges, the answer of pools as a whole;
+    what loose edges add is share (d_i + d_j) / (ρ w).
     """
     start, row, col, w = edges
     X, order = pools.X, pools.order
@@ -140,10 +140,13 @@ def repair(edges, pools, d, n, rho, level, share):
         low = 0
         for r in range(pools.n_pools[b]):
             high = pools.end[s + r]
+            together = 0.0
+            if high - low > 1:
+                together = level[t]
+                t += 1
             for k in range(low, high):
                 e = s + order[s + k]
-                share[e] = max(0.0, X[e] + level[t] + share[e])
-            t += 1
+                share[e] = max(0.0, X[e] + together + share[e])
             low = high
 
 
