@@ -74,6 +74,11 @@ class SmoothDual(ABC):
         return self.marginals.wanted(self.p, self.q, *sums) - np.concatenate(sums)
 
     @property
+    def inner_gradient(self) -> Array:
+        """The same as if multipliers at an end of their domain were inside of it."""
+        return self.marginals.inner(self.p, self.q) - np.concatenate([self.rows, self.cols])
+
+    @property
     def error(self) -> float:
         """The L1 norm of the gradient relative to the mass."""
         return float(np.abs(self.gradient).sum()) / self.total
