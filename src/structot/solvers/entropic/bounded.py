@@ -21,20 +21,20 @@ import numpy as np
 from structot._typing import Array
 from structot.marginals import Marginals
 
-# Curvature that lets a multiplier stand, in units of the largest.
-_HOLDS = 1e12
 # Guesses per step, and what is rounding in their consequences.
 _GUESSES, _NOTHING = 10, 1e-10
 
 
 class Model(NamedTuple):
-    """φ near a point: solve(X, D) is (H + diag(D))⁻¹ X for the columns of X, times(x) is H x."""
+    """φ near a point: H + diag(D), its gradient, and what can be done with H.
 
-    solve: Callable[[Array, Array], Array]
+    solve(X, still) has the solutions for the columns of X on what does not stay, 0 on what does.
+    """
+
+    solve: Callable[..., Array]
     times: Callable[[Array], Array]
     g: Array
     D: Array
-    largest: float  # of the diagonal of H
 
 
 class Bounded(NamedTuple):
@@ -46,9 +46,16 @@ class Bounded(NamedTuple):
 
 
 def bounded_step(
-    model: Model, marginals: Marginals, point: tuple[Array, Array], standing: Array | None
+    model: Model,
+    marginals: Marginals,
+    point: tuple[Array, Array],
+    standing: Array | None,
+    stiffer: Callable[[Array], Model | None],
 ) -> Bounded:
-    """The step, from a guess of what stands."""
+    """The step, from a guess of what stands.
+
+    ``stiffer(s)`` is a model that follows φ better along s, None if this one does.
+    """
     z, n = np.concatenate(point), point[0].size
     low, high = marginals.ends(*point)
     low, high = low - z, high - z
@@ -57,24 +64,29 @@ def bounded_step(
     rest = marginals.left_behind if marginals.levels else None
     if standing is None:
         standing = (high <= 0.0).astype(np.int8) - (low >= 0.0)
-    for _ in range(_GUESSES):
+    guesses = 0
+    while True:
         if rest is not None and not standing[:n].any():
             standing[int(np.argmin(high[:n]))] = 1
         end = np.where(standing > 0, high, np.where(standing < 0, low, 0.0))
         lifts = rows if rest is not None else None
         s, rise = _standing_step(model, standing != 0, end, lifts, rest)
+        guesses += 1
         push = model.g - model.times(s) - model.D * s
         top = high + rise * rows
         little = _NOTHING * float(np.abs(s).max())
         weak = _NOTHING * float(np.abs(model.g).max())
         above = np.where(standing > 0, push > -weak, s > top + little)
         below = np.where(standing < 0, push < weak, s < low - little)
-        following = above.astype(np.int8) - below
-        if np.array_equal(following, standing):
+        last, standing = standing, above.astype(np.int8) - below
+        if guesses < _GUESSES and not np.array_equal(last, standing):
+            continue
+        # Cut where the last guess was wrong still.
+        s = np.clip(s, low, top)
+        following = stiffer(s)
+        if following is None:
             break
-        standing = following
-    # Cut where the last guess was wrong still.
-    s = np.clip(s, low, top)
+        model, guesses = following, 0
     slope = float(model.g @ s) - (0.0 if rest is None else rest * rise)
     return Bounded(s, standing, slope)
 
@@ -83,22 +95,21 @@ def _standing_step(
     model: Model, still: Array, end: Array, rows: Array | None, rest: float | None
 ) -> tuple[Array, float]:
     """The best step to ``end`` where ``still``, and by how much the level of the rows rises."""
-    solve, times, g, D, largest = model
-    if not still.any():
-        return solve(g[:, None], D)[:, 0], 0.0
-    firm = np.where(still, _HOLDS * max(largest, float(D.max())), D)
-    side = np.where(still, 0.0, g - times(end))
+    solve, times, g, D = model
+    side = g - times(end)
     if rest is None or rows is None:
-        return end + np.where(still, 0.0, solve(side[:, None], firm)[:, 0]), 0.0
+        return end + solve(side[:, None], still)[:, 0], 0.0
     # One more unknown, the level, by a second solution with the same matrix.
     group = (still & rows).astype(float)
     column = times(group) + D * group
     size = float(group @ column)
-    across = np.where(still, 0.0, column)
-    s, along = np.where(still, 0.0, solve(np.column_stack([side, across]), firm).T)
+    s, along = solve(np.column_stack([side, column]), still).T
     s = s + end
-    left = size - float(column @ along)
+    across = np.where(still, 0.0, column)
+    left = size - float(across @ along)
     if left <= 1e-10 * size:
         return s, 0.0
-    rise = (float(g @ group) - float(column @ s) - rest) / left
+    # s moves what stands to its end: the rest of its lines follows from the whole of H.
+    missing = float(group @ (g - times(s) - D * s)) - rest
+    rise = missing / left
     return s + rise * (group - along), rise

@@ -100,7 +100,10 @@ class SmoothDual(ABC):
 
     @abstractmethod
     def response(self, s: Array, share: float) -> Array:
-        """X after a step s of the multipliers as the last H foresees it, cut at 0, (n, m)."""
+        """X after a step s of the multipliers as the last H foresees it, cut at 0, (n, m).
+
+        Once per H.
+        """
 
     @abstractmethod
     def drift(self) -> Array:
@@ -262,6 +265,7 @@ class BlocksDual(SmoothDual):
         F, out = self.layer, np.empty(self.X.size)
         model = self.rate, share, self._negligible, self._theta
         step_kernels.respond(F.edges, self.pools, *model, s, self.shape[0], out)
+        self._theta = np.empty(0)  # as large as the plan, and of the last H
         return F.scatter(out)
 
     def drift(self) -> Array:

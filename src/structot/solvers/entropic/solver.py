@@ -27,13 +27,11 @@ from structot.certificate import Dual
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.entropic.bounded import Model, bounded_step
-from structot.solvers.entropic.hessian import Directions, Hessian
+from structot.solvers.entropic.hessian import Directions
+from structot.solvers.entropic.model import Direction, Steps
 from structot.solvers.entropic.special import smooth_dual
 from structot.solvers.start import Start
 
-# Damping, as a fraction of the diagonal of H: beyond rounding.
-_RIDGE = 1e-10
 # Some edges leave their pools in any step, and where a plan is repaired.
 _LEAST_SHARE, _REPAIR_SHARE = 1e-4, 1e-3
 
@@ -122,13 +120,6 @@ class Iterate(NamedTuple):
     phi: float
 
 
-class Direction(NamedTuple):
-    """A step s of the multipliers, and its slope g·s."""
-
-    s: Array
-    slope: float
-
-
 class _Ascent:
     """Newton's method on φ: the dual function with its last point, and the linear algebra."""
 
@@ -136,15 +127,15 @@ class _Ascent:
         self.options, self.problem = options, problem
         self.dual = dual = smooth_dual(problem)
         sizes = options.dense, options.dense_last, options.cg_steps
-        self.directions = Directions(problem.blocks, not dual.uniform, *sizes)
+        directions = Directions(problem.blocks, not dual.uniform, *sizes)
         self.share = options.share
         # A point of B(F) to begin with.
         self.K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
         dual.p, dual.q = problem.marginals.fitted(self.K, np.zeros(problem.shape[0]))
-        self._standing: Array | None = None  # multipliers that end where their domain does
         self._walled = False  # whether walls have stopped anything on the way
         costs = float(np.abs(self.K).max(where=np.isfinite(self.K), initial=0.0))
-        self.reach = costs + 50.0 * problem.reg  # no sensible step is longer
+        reach = costs + 50.0 * problem.reg  # no sensible step is longer
+        self.model = Steps(problem, dual, directions, options.rounds, reach)
         self.first_reg = self._first_reg()
 
     def steps(self, start: Start) -> Iterator[Step | None]:
@@ -156,6 +147,7 @@ class _Ascent:
             point = self._continued(problem.released(*start.potentials))
         if point is None:
             point = self._enter(self.first_reg)
+        del self.K  # as large as the plan, and not needed any more
         while dual.reg > problem.reg:
             point = yield from self._stage(point)
         yield from self._final(point)
@@ -252,31 +244,9 @@ class _Ascent:
         if not dual.uniform:
             # A plan whose pools hold together costs less, and few edges need to move alone.
             share = _REPAIR_SHARE
-            s = self._solve(dual.hessian(share), dual.inner_gradient).s
+            s = self.model.found(share).s
         plan = dual.round(dual.response(s, share))
         return _step(*plan, dual.prove(dual.p, dual.q, dual.cost()))
-
-    def _solve(self, H: Hessian, g: Array) -> Direction:
-        """The step of a model, as far as the dual terms of the marginals allow it."""
-        dual, relaxed = self.dual, self.problem.marginals
-        D = _RIDGE * H.diagonal + self._lent(H.diagonal) + relaxed.curvature(dual.p, dual.q)
-        tol = min(0.1, dual.error)
-        if relaxed.smooth:
-            s = self.directions.solve(H, g, D, tol)
-            step = Direction(s, float(g @ s))
-        else:
-            model = Model(
-                lambda X, D: self.directions.solve(H, X, D, tol),
-                H.times,
-                *(g, D, float(H.diagonal.max())),
-            )
-            s, self._standing, slope = bounded_step(
-                model, relaxed, (dual.p, dual.q), self._standing
-            )
-            step = Direction(s, slope)
-        if np.isfinite(step.s).all():
-            return step
-        return Direction(np.zeros_like(g), 0.0)  # H has over- or underflowed
 
     def _kept(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
         """Multipliers within the walls of edges and the ends of the dual terms of marginals."""
@@ -287,31 +257,7 @@ class _Ascent:
         return relaxed.clip(*lower)
 
     def _direction(self, extra: Array | float = 0.0) -> Direction:
-        """The step of the model at the last point, towards the gradient and ``extra``."""
-        dual = self.dual
-        g, H = dual.inner_gradient + extra, dual.hessian(self.share)
-        s, slope = self._solve(H, g)
-        for _ in range(self.options.rounds):
-            stiffer = dual.stiffened(H, s)
-            if stiffer is None:
-                break
-            H = stiffer
-            s, slope = self._solve(H, g)
-        # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
-        longest = float(np.abs(s).max())
-        if longest > self.reach:
-            part = self.reach / longest
-            return Direction(part * s, part * slope)
-        return Direction(s, slope)
-
-    def _lent(self, diagonal: Array) -> Array:
-        """Curvature that points whose part of the plan is not alive yet borrow from the plan r."""
-        dual = self.dual
-        marginals = np.concatenate([dual.a, dual.b])
-        least = 1e-2 * marginals * (dual.total / (dual.reg * dual.mass))
-        lent = np.maximum(least - diagonal, 0.0)
-        lent[diagonal + lent == 0.0] = 1.0  # points without mass stay where they are
-        return lent
+        return self.model.best(self.share, extra)
 
     def _noise(self, point: Iterate) -> float:
         """Differences of φ below this are rounding."""
