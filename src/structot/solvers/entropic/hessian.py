@@ -16,6 +16,8 @@ from structot.solvers.entropic.elimination import solve_free
 
 # Curvature that lets a multiplier stay where it is, in units of the largest.
 _HOLDS = 1e12
+# From this share of all on it pays to leave out what stays: a copy of the rest is small then.
+_MANY = 0.25
 
 
 class Hessian:
@@ -123,7 +125,8 @@ class Directions:
         Several calls in a row with the same H and D cost less: they are assembled once.
         """
         size = D.size
-        if self.layer is None or size > self.dense_last or (size > self.dense and not self._stiff):
+        iterated = size > self.dense_last or (size > self.dense and not self._stiff)
+        if self.layer is None or iterated or np.count_nonzero(still) < _MANY * size:
             firm = np.where(still, _HOLDS * float((H.diagonal + D).max()), D)
             some = np.where(still[:, None], 0.0, g)
             return np.where(still[:, None], 0.0, self.solve(H, some, firm, tol))

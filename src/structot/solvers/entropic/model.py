@@ -68,8 +68,8 @@ class Steps:
             H, left = found, left - 1
             return self._model(H, g)
 
-        model = self._model(H, g)
         if self.marginals.smooth:
+            model = self._model(H, g)
             s = model.solve(g)
             while (following := stiffer(s)) is not None:
                 model = following
@@ -77,7 +77,8 @@ class Steps:
             slope = float(g @ s)
         else:
             point = dual.p, dual.q
-            step = bounded_step(model, self.marginals, point, self._standing, stiffer)
+            # Nothing else may hold the first model: its H is as large as the plan.
+            step = bounded_step(self._model(H, g), self.marginals, point, self._standing, stiffer)
             s, self._standing, slope = step
         self.directions.forget()
         if np.isfinite(s).all():
