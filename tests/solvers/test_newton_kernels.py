@@ -92,24 +92,27 @@ def of_pools(inner, G, theta, turns=2):
     return hessian(inner, fill)
 
 
-def of_active(inner, factor):
-    F, size = inner.layer, (inner.n, inner.m)
-    return hessian(
-        inner, lambda parts: kernels.add_active(F.edges, inner.pools, factor, parts, *size)
-    )
-
-
-def of_singles(inner, factor, used=None):
+def of_loose(inner, share, used=None):
     F, size = inner.layer, (inner.n, inner.m)
     blocks = F.start.size - 1
     used = np.ones(blocks, bool) if used is None else used
 
     def fill(parts):
         return sum(
-            kernels.add_alone(b, b + 1, F.edges, used, factor, parts, *size) for b in range(blocks)
+            kernels.add_loose(b, b + 1, F.edges, used, share, inner.rho, parts, *size)
+            for b in range(blocks)
         )
 
     return hessian(inner, fill)
+
+
+def loosened(inner, reach):
+    """The share to which every edge is loose; nan in blocks that are not in use."""
+    F, K = inner.layer, np.full(inner.layer.w.size, np.nan)
+    prox = inner.Y, inner.C, *inner.point, inner.rho
+    kernels.subgradient(0, F.start.size - 1, F.edges, inner.pools, prox, K)
+    F.loosen_edges(K, inner.pools, reach)
+    return K
 
 
 def test_phi_is_the_minimum_it_claims(dual):
@@ -142,37 +145,42 @@ def test_gradient_against_finite_differences(dual):
 
 
 def test_pool_matrix_and_dense_hessian(dual):
+    """Pools of several edges, and those of one, which are as loose as edges can be."""
     expected = counts(dual)
+    several = [(one, weight) for one, weight in expected if one.sum() > 2]
     G = dual.pool_matrix()
-    assert G.sparse(11).toarray() == pytest.approx(np.array([one for one, _ in expected]))
-    assert G.weight == pytest.approx([weight for _, weight in expected])
+    assert G.sparse(11).toarray() == pytest.approx(np.array([one for one, _ in several]))
+    assert G.weight == pytest.approx([weight for _, weight in several])
     full = sum(np.outer(one, one) / (dual.rho * weight) for one, weight in expected)
+    share, used = loosened(dual, 1e-9), dual.pools.n_pools > 0
+    singles = of_loose(dual, 1.0 * (share == 1.0), used)
     for turns in (1, 2, 3):
-        assert of_pools(dual, G, dual._theta(G), turns) == pytest.approx(full)
+        assert of_pools(dual, G, dual._theta(G), turns) + singles == pytest.approx(full)
 
 
 def test_singles_dominate_pools(dual):
     """H of merged pools <= H of edges that move alone, by Cauchy and Schwarz."""
-    G = dual.pool_matrix()
+    G, F = dual.pool_matrix(), dual.layer
     pools = of_pools(dual, G, dual._theta(G))
-    alone, everything = of_active(dual, 1 / dual.rho), of_singles(dual, 1 / dual.rho)
-    for low, high in itertools.pairwise((pools, alone, everything)):
+    active, everything = of_loose(dual, 1.0 * (dual.X > 0)), of_loose(dual, np.ones(F.w.size))
+    for low, high in itertools.pairwise((pools, active, everything)):
         assert np.linalg.eigvalsh(high - low).min() > -1e-12
-    F, full = dual.layer, np.zeros((11, 11))
-    for i, j, w in zip(F.row, F.col, F.w, strict=True):
+    full = np.zeros((11, 11))
+    for i, j, x in zip(F.row, F.col, 1 / (dual.rho * F.w), strict=True):
         one = np.zeros(11)
         one[[i, 6 + j]] = 1.0
-        full += np.outer(one, one) / (dual.rho * w)
+        full += x * np.outer(one, one)
     assert everything == pytest.approx(full)
     assert np.diag(full) == pytest.approx(dual.full_diagonal / dual.rho)
 
 
-def test_direction_solves_the_mixed_model(dual):
-    G, used = dual.pool_matrix(), dual.pools.n_pools > 0
-    H = of_pools(dual, G, 0.9 * dual._theta(G)) + of_singles(dual, 0.1 / dual.rho, used)
-    H += (1e-10 + 0.1 * 1e-2) * np.diag(dual.full_diagonal) / dual.rho
-    d = dual.direction(G, dual.value.gradient, 0.1, active=False)
-    assert H @ d == pytest.approx(dual.value.gradient, abs=1e-9)
+def test_a_direction_solves_its_model(dual):
+    G, used, reach = dual.pool_matrix(), dual.pools.n_pools > 0, 0.1 * dual.price
+    H = of_pools(dual, G, dual._theta(G)) + of_loose(dual, loosened(dual, reach), used)
+    background = dual._background * 0.1 * np.diag(dual.full_diagonal) / dual.rho
+    d = dual.direction(G, dual.value, reach)
+    assert (H + background) @ d == pytest.approx(dual.value.gradient, abs=1e-8)
+    assert dual._times(G, d) == pytest.approx(H @ d)
 
 
 @pytest.mark.parametrize("groups", [(3, 4), (40, 1), (1, 40), (40, 40), (7, 12)])
@@ -186,7 +194,7 @@ def test_solving_by_groups_and_chunks(groups):
     H = GroupedHessian(F)
     used = rng.random(F.start.size - 1) < 0.2
     H.clear(used, F.edges)
-    diagonal = kernels.add_alone(0, used.size, F.edges, used, 1.0, H.parts, n, m)
+    diagonal = kernels.add_loose(0, used.size, F.edges, used, np.ones(F.w.size), 1.0, H.parts, n, m)
     H.add_diagonal(1.5 * diagonal + 1.0)
     matrix, x = matrix_of(H), rng.normal(size=n + m)
     assert np.count_nonzero(matrix) < 0.6 * matrix.size
@@ -217,18 +225,22 @@ def test_keep_least_keeps_the_smallest_values_of_every_point():
     assert (kept[4] == -1).all()  # a point without values
 
 
-def test_repair_meets_the_marginals_where_nothing_is_cut(dual):
-    dual._repair = 0.5
+@pytest.mark.parametrize("reach", [1e-3, 1.0])
+def test_repair_misses_less(dual, reach):
+    """Exactly what new edges would have to take, where nothing is cut."""
     F = dual.layer
-    x = F.gather(dual.repaired(dual.value.gradient))
+    G = dual.pool_matrix()
+    d = dual.direction(G, dual.value, reach * dual.price)
+    new = np.where(dual.X > 0, 0.0, loosened(dual, reach * dual.price)) / (dual.rho * F.w)
+    new *= d[F.row] + d[dual.n + F.col]
+    x = F.gather(dual.repaired(dual.value, reach * dual.price))
     assert (x >= 0).all()
     assert (x[dual.X == 0] == 0).all()
-    missing = np.abs(dual.value.gradient).sum()
-    P = F.scatter(x)
-    left = np.abs(dual.a - P.sum(1)).sum() + np.abs(dual.b - P.sum(0)).sum()
-    assert left < missing
     if (x[dual.X > 0] > 0).all():
-        assert left == pytest.approx(0, abs=1e-6)
+        P = F.scatter(x + np.nan_to_num(new))
+        left = np.concatenate([dual.a - P.sum(1), dual.b - P.sum(0)])
+        background = dual._background * min(reach, 1.0) * dual.full_diagonal / dual.rho
+        assert left == pytest.approx(background * d, abs=1e-6)
 
 
 def test_bound_potentials_are_a_c_transform(dual):

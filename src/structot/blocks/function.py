@@ -17,7 +17,7 @@ import numpy as np
 from structot._checks import as_mask, as_matrix, one_of, positive
 from structot._parallel import over_blocks
 from structot._typing import Array
-from structot.blocks import kernels, layout, polytope, reference
+from structot.blocks import kernels, kinks, layout, polytope, reference
 from structot.blocks.layout import Edges
 from structot.blocks.pools import Pools
 from structot.concave import Concave, ConcaveTable, pack_table
@@ -191,8 +191,8 @@ class Blocks(Submodular):
 
     def _each(self, kernel: str, *args: object) -> list:
         """Call a kernel on all blocks; functions written in Python need the one in NumPy."""
-        home = reference if self.interpreted else kernels if "prox" in kernel else polytope
-        function = getattr(home, kernel)
+        homes = (reference,) if self.interpreted else (kernels, polytope, kinks)
+        function = next(getattr(home, kernel) for home in homes if hasattr(home, kernel))
         return over_blocks(self.start, lambda i, j: function(i, j, self.edges, *args))
 
     @property
@@ -284,6 +284,13 @@ class Blocks(Submodular):
         else:
             self._each("prox_busy", *what, busy)
         return last
+
+    def loosen_edges(self, K: Array, pools: Pools, reach: float) -> None:
+        """K, a subgradient at pools.X, becomes the share (0 to 1) to which every element is loose:
+        1 if it is alone, the less the farther from leaving a pool of several, or 0. Blocks without
+        pools stay as they are.
+        """
+        self._each("loosen_blocks", K, pools, reach, self._packed)
 
     def project(self, Z: Array, metric: str = "euclidean") -> Array:
         one_of("metric", metric, METRICS)

@@ -1,7 +1,7 @@
 """The block kernels once more in plain NumPy and SciPy: their referee, and the path for user g.
 
-Same names, arguments and results as in ``kernels.py`` and ``polytope.py``, except that ``table`` is
-the ``ConcaveTable`` itself, so that concave functions written in Python can be called.
+Same names, arguments and results as in ``kernels.py``, ``polytope.py``, ``kinks.py``, except that
+``table`` is the ``ConcaveTable`` itself, so that functions written in Python can be called.
 """
 
 from __future__ import annotations
@@ -61,6 +61,29 @@ def last_slopes(first, last, edges, totals, table, out):
     """Slopes of g where a block is complete."""
     for b in range(first, last):
         out[b] = table.slope(b, totals[b])
+
+
+def loosen_blocks(first, last, edges, K, pools, reach, table):
+    """Shares of elements that come loose, from their distance to the next kink."""
+    start, w = edges.start, edges.w
+    for b in range(first, last):
+        block, count = slice(start[b], start[b + 1]), pools.n_pools[b]
+        if count == 0:
+            continue
+        ends = pools.end[block][:count]
+        sequence = pools.order[block][: ends[-1]]
+        sizes = np.diff(ends, prepend=0)
+        weights, price = w[block][sequence], K[block][sequence]
+        total = np.cumsum(weights)[ends - 1]
+        above = np.repeat(np.concatenate([[0.0], total[:-1]]), sizes)
+        below = np.repeat(total, sizes)
+        up = weights * table.secant(b, above, weights) - price
+        rest = np.maximum(below - weights, above)
+        down = price - weights * table.secant(b, rest, weights)
+        # What is 0 can only rise, above all that is positive.
+        distance = w[block] * table.secant(b, total[-1], w[block]) - K[block]
+        distance[sequence] = np.where(np.repeat(sizes, sizes) > 1, np.minimum(up, down), 0.0)
+        K[block] = (1.0 + np.maximum(distance, 0.0) / reach) ** -1.5
 
 
 def single_blocks(first, last, edges, table, K):

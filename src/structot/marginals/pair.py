@@ -188,6 +188,21 @@ class Marginals:
         """The gradients of D_a° and D_b°, one after the other, nearest to x and y."""
         return np.concatenate([self.rows.wanted(u, x), self.columns.wanted(v, y)])
 
+    def inner(self, u: Array, v: Array) -> Array:
+        """The gradients of D_a° and D_b° inside of their domains, one after the other."""
+        return np.concatenate([self.rows.inner(u), self.columns.inner(v)])
+
+    def ends(self, u: Array, v: Array) -> tuple[Array, Array]:
+        """The lower and the upper ends of all potentials; those of partial rows move together."""
+        ends = np.array([self.rows.ends(u), self.columns.ends(v)])
+        low, high = np.repeat(ends, [u.size, v.size], axis=0).T
+        return low, high
+
+    @property
+    def left_behind(self) -> float:
+        """What the rows of a partial problem keep."""
+        return float(self.a.sum()) - (self.mass or 0.0)
+
     def curvature(self, u: Array, v: Array) -> Array:
         """-∂² of both, a diagonal."""
         return np.concatenate([self.rows.curvature(u), self.columns.curvature(v)])

@@ -82,6 +82,14 @@ class Side(ABC):
             u = (np.log(self.weights) - log_sum) / (1.0 / reg + self.yielding)
         return self.clip(np.where(np.isfinite(u), u, self.alone))
 
+    def inner(self, u: Array) -> Array:
+        """The gradient of D° inside of its domain, as if the ends were farther."""
+        return self.weights
+
+    def ends(self, u: Array) -> tuple[float, float]:
+        """Where the potentials end: their domain, or a kink beyond which D° is constant."""
+        return self.lowest, -self.lowest
+
     def curvature(self, u: Array) -> Array:
         """-∂²D°, a diagonal."""
         return np.zeros_like(u)
@@ -173,6 +181,9 @@ class KL(Side):
     @property
     def yielding(self) -> float:
         return 1.0 / self.tau
+
+    def inner(self, u: Array) -> Array:
+        return self.wanted(u, u)
 
     def curvature(self, u: Array) -> Array:
         return self.wanted(u, u) / self.tau
@@ -298,6 +309,9 @@ class Partial(Side):
 
     def prox(self, v: Array, weight: Array | float) -> Array:
         return _capped(v, self.weights, self.mass, np.broadcast_to(weight, v.shape))
+
+    def ends(self, u: Array) -> tuple[float, float]:
+        return -math.inf, float(u.max())
 
     def respond(self, log_sum: Array, reg: float) -> Array:
         # x = min(a, c · exp(log_sum)) with the factor c that makes the total right.

@@ -74,6 +74,11 @@ class SmoothDual(ABC):
         return self.marginals.wanted(self.p, self.q, *sums) - np.concatenate(sums)
 
     @property
+    def inner_gradient(self) -> Array:
+        """The same as if multipliers at an end of their domain were inside of it."""
+        return self.marginals.inner(self.p, self.q) - np.concatenate([self.rows, self.cols])
+
+    @property
     def error(self) -> float:
         """The L1 norm of the gradient relative to the mass."""
         return float(np.abs(self.gradient).sum()) / self.total
@@ -95,7 +100,10 @@ class SmoothDual(ABC):
 
     @abstractmethod
     def response(self, s: Array, share: float) -> Array:
-        """X after a step s of the multipliers as the last H foresees it, cut at 0, (n, m)."""
+        """X after a step s of the multipliers as the last H foresees it, cut at 0, (n, m).
+
+        Once per H.
+        """
 
     @abstractmethod
     def drift(self) -> Array:
@@ -257,6 +265,7 @@ class BlocksDual(SmoothDual):
         F, out = self.layer, np.empty(self.X.size)
         model = self.rate, share, self._negligible, self._theta
         step_kernels.respond(F.edges, self.pools, *model, s, self.shape[0], out)
+        self._theta = np.empty(0)  # as large as the plan, and of the last H
         return F.scatter(out)
 
     def drift(self) -> Array:

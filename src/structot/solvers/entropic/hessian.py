@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csr_array
 
 from structot._deadline import check_time
 from structot._parallel import in_turns
@@ -15,6 +12,12 @@ from structot.blocks.function import Blocks
 from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.blocks.pools import PoolMatrix
 from structot.solvers.entropic import kernels
+from structot.solvers.entropic.elimination import solve_free
+
+# Curvature that lets a multiplier stay where it is, in units of the largest.
+_HOLDS = 1e12
+# From this share of all on it pays to leave out what stays: a copy of the rest is small then.
+_MANY = 0.25
 
 
 class Hessian:
@@ -39,15 +42,6 @@ class Hessian:
             squares = np.repeat(self.weight, np.diff(pools.indptr)) * pools.data**2
             self.diagonal += np.bincount(pools.indices, squares, self.own.size)
 
-    @cached_property
-    def _counts(self) -> csr_array:
-        assert self.pools is not None
-        return self.pools.sparse(self.own.size)
-
-    @cached_property
-    def _columns(self) -> csr_array:
-        return self._counts.T.tocsr()
-
     @property
     def softness(self) -> Array:
         """1 / diag(H), large where that is 0."""
@@ -61,7 +55,8 @@ class Hessian:
         y[:n] += rows
         y[n:] += cols
         if self.pools is not None:
-            y += self._columns @ (self.weight * (self._counts @ x))
+            indptr, indices, data, _ = self.pools
+            kernels.pool_times(indptr, indices, data, self.weight, x, y)
         return y
 
     def matrix(self) -> Array:
@@ -71,7 +66,8 @@ class Hessian:
         H[:n, n:] = self.single
         H[n:, :n] = self.single.T
         if self.pools is not None:
-            H += (self._columns @ (self._counts * self.weight[:, None])).toarray()
+            counts = self.pools.sparse(self.own.size)
+            H += (counts.T @ (counts * self.weight[:, None])).toarray()
         return H
 
 
@@ -101,6 +97,7 @@ class Directions:
         # Pools whose part of H is known: what changes between two solves may be the edges alone.
         self._assembled: PoolMatrix | None = None
         self._saved: tuple[Array, Array] | None = None
+        self._whole: Array | None = None  # D of the sum that the groups hold, if they hold one
 
     def solve(self, H: Hessian, g: Array, D: Array, tol: float) -> Array:
         """s, to the tolerance or better; ``g`` may hold several right sides as columns."""
@@ -118,7 +115,38 @@ class Directions:
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
             return (scale * scale * g.T).T
 
+    def forget(self) -> None:
+        """Give back the memory of what is kept from one solve to the next."""
+        self._assembled = self._saved = None
+
+    def solve_free(self, H: Hessian, g: Array, D: Array, still: Array, tol: float) -> Array:
+        """The same of the columns of ``g`` for the multipliers that do not stay; 0 where they do.
+
+        Several calls in a row with the same H and D cost less: they are assembled once.
+        """
+        size = D.size
+        iterated = size > self.dense_last or (size > self.dense and not self._stiff)
+        if self.layer is None or iterated or np.count_nonzero(still) < _MANY * size:
+            firm = np.where(still, _HOLDS * float((H.diagonal + D).max()), D)
+            some = np.where(still[:, None], 0.0, g)
+            return np.where(still[:, None], 0.0, self.solve(H, some, firm, tol))
+        if self._whole is not D:
+            self._assemble(H, D)
+            self._whole = D
+        assert self._grouped is not None
+        try:
+            return solve_free(self._grouped, ~still, g)
+        except LinAlgError:
+            return np.where(still[:, None], 0.0, g / (H.diagonal + D)[:, None])
+
     def _by_groups(self, H: Hessian, g: Array, D: Array) -> Array:
+        self._assemble(H, D)
+        assert self._grouped is not None
+        return self._grouped.solve(g)
+
+    def _assemble(self, H: Hessian, D: Array) -> None:
+        """H + diag(D) in groups."""
+        self._whole = None
         assert self.layer is not None
         if self._grouped is None:
             self._grouped = GroupedHessian(self.layer)
@@ -137,7 +165,6 @@ class Directions:
             self._assembled, self._saved = pools, G.saved()
         G.couple(H.single)
         G.add_diagonal(H.own + D)
-        return G.solve(g)
 
 
 def _cholesky(H: Hessian, g: Array, scale: Array) -> Array:

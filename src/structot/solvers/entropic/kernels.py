@@ -289,6 +289,18 @@ def bipartite_times(theta, x, y):
 
 
 @_jit
+def pool_times(indptr, indices, data, weight, x, y):
+    """y += Σ_B weight_B c_B (c_B · x), in one reading of the rows c_B."""
+    for t in range(weight.size):
+        total = 0.0
+        for k in range(indptr[t], indptr[t + 1]):
+            total += data[k] * x[indices[k]]
+        total *= weight[t]
+        for k in range(indptr[t], indptr[t + 1]):
+            y[indices[k]] += data[k] * total
+
+
+@_jit
 def log_sums(first, last, L, g, out):
     """log Σ_j exp(L_ij + g_j) of some rows; -inf for a row of nothing."""
     m = L.shape[1]

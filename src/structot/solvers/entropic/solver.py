@@ -14,7 +14,7 @@ same matrix says how they move, p' = dp/d log reg, so that every change of reg i
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -25,16 +25,13 @@ from structot._parallel import single_threaded_blas
 from structot._typing import Array
 from structot.certificate import Dual
 from structot.problem import Problem
-from structot.solvers._held import held_direction
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
-from structot.solvers.entropic.hessian import Directions, Hessian
+from structot.solvers.entropic.hessian import Directions
+from structot.solvers.entropic.model import Direction, Steps
 from structot.solvers.entropic.special import smooth_dual
 from structot.solvers.start import Start
 
-# Damping, as a fraction of the diagonal of H: beyond rounding.
-_RIDGE = 1e-10
-_KINKED = 0.2  # of `near` where dual terms have kinks: a shorter step crosses fewer
 # Some edges leave their pools in any step, and where a plan is repaired.
 _LEAST_SHARE, _REPAIR_SHARE = 1e-4, 1e-3
 
@@ -123,13 +120,6 @@ class Iterate(NamedTuple):
     phi: float
 
 
-class Direction(NamedTuple):
-    """A step s of the multipliers, and its slope g·s."""
-
-    s: Array
-    slope: float
-
-
 class _Ascent:
     """Newton's method on φ: the dual function with its last point, and the linear algebra."""
 
@@ -137,15 +127,15 @@ class _Ascent:
         self.options, self.problem = options, problem
         self.dual = dual = smooth_dual(problem)
         sizes = options.dense, options.dense_last, options.cg_steps
-        self.directions = Directions(problem.blocks, not dual.uniform, *sizes)
+        directions = Directions(problem.blocks, not dual.uniform, *sizes)
         self.share = options.share
         # A point of B(F) to begin with.
         self.K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
         dual.p, dual.q = problem.marginals.fitted(self.K, np.zeros(problem.shape[0]))
-        self._held: Array | None = None  # multipliers that stay, where dual terms have kinks
         self._walled = False  # whether walls have stopped anything on the way
         costs = float(np.abs(self.K).max(where=np.isfinite(self.K), initial=0.0))
-        self.reach = costs + 50.0 * problem.reg  # no sensible step is longer
+        reach = costs + 50.0 * problem.reg  # no sensible step is longer
+        self.model = Steps(problem, dual, directions, options.rounds, reach)
         self.first_reg = self._first_reg()
 
     def steps(self, start: Start) -> Iterator[Step | None]:
@@ -157,6 +147,7 @@ class _Ascent:
             point = self._continued(problem.released(*start.potentials))
         if point is None:
             point = self._enter(self.first_reg)
+        del self.K  # as large as the plan, and not needed any more
         while dual.reg > problem.reg:
             point = yield from self._stage(point)
         yield from self._final(point)
@@ -205,8 +196,7 @@ class _Ascent:
     def _near(self) -> float:
         """The marginal error with which reg may fall; less where pools break all along the path."""
         fallen = 1.0 if self.dual.uniform else min(self.dual.reg / self.first_reg, 1.0)
-        near = self.options.near if self.problem.marginals.smooth else _KINKED * self.options.near
-        return near * np.sqrt(fallen)
+        return self.options.near * np.sqrt(fallen)
 
     def _descend(self, point: Iterate) -> Iterate:
         """The maximiser at a smaller reg, to first order; reg falls less where that leads far."""
@@ -254,26 +244,9 @@ class _Ascent:
         if not dual.uniform:
             # A plan whose pools hold together costs less, and few edges need to move alone.
             share = _REPAIR_SHARE
-            s = self._solve(dual.hessian(share), dual.gradient)
+            s = self.model.found(share).s
         plan = dual.round(dual.response(s, share))
         return _step(*plan, dual.prove(dual.p, dual.q, dual.cost()))
-
-    def _solve(self, H: Hessian, g: Array) -> Array:
-        """The step of a model, as far as the dual terms of the marginals allow it."""
-        dual, relaxed = self.dual, self.problem.marginals
-        D = _RIDGE * H.diagonal + self._lent(H.diagonal) + relaxed.curvature(dual.p, dual.q)
-        tol = min(0.1, dual.error)
-        if relaxed.smooth:
-            s = self.directions.solve(H, g, D, tol)
-        else:
-            self._held = held = relaxed.held(dual.p, dual.q, dual.rows, dual.cols)
-            s = held_direction(
-                lambda X, D: self.directions.solve(H, X, D, tol),
-                H.times,
-                *(g, D, relaxed, (dual.p, dual.q), held),
-                largest=float(H.diagonal.max()),
-            )
-        return s if np.isfinite(s).all() else np.zeros_like(g)  # H has over- or underflowed
 
     def _kept(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
         """Multipliers within the walls of edges and the ends of the dual terms of marginals."""
@@ -281,33 +254,10 @@ class _Ascent:
         # Relaxed marginals may be exceeded, though not by orders of magnitude: walls are farther.
         lower = self.dual.within_walls(p, q, reg if relaxed.hard else 2.0 * reg)
         self._walled = self._walled or bool((lower[0] < p).any() or (lower[1] < q).any())
-        return relaxed.clip(*lower, self._held)
+        return relaxed.clip(*lower)
 
     def _direction(self, extra: Array | float = 0.0) -> Direction:
-        """The step of the model at the last point, towards the gradient and ``extra``."""
-        dual = self.dual
-        g, H = dual.gradient, dual.hessian(self.share)
-        s = self._solve(H, g + extra)
-        for _ in range(self.options.rounds):
-            stiffer = dual.stiffened(H, s)
-            if stiffer is None:
-                break
-            H = stiffer
-            s = self._solve(H, g + extra)
-        # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
-        longest = float(np.abs(s).max())
-        if longest > self.reach:
-            s *= self.reach / longest
-        return Direction(s, float(g @ s))
-
-    def _lent(self, diagonal: Array) -> Array:
-        """Curvature that points whose part of the plan is not alive yet borrow from the plan r."""
-        dual = self.dual
-        marginals = np.concatenate([dual.a, dual.b])
-        least = 1e-2 * marginals * (dual.total / (dual.reg * dual.mass))
-        lent = np.maximum(least - diagonal, 0.0)
-        lent[diagonal + lent == 0.0] = 1.0  # points without mass stay where they are
-        return lent
+        return self.model.best(self.share, extra)
 
     def _noise(self, point: Iterate) -> float:
         """Differences of φ below this are rounding."""
@@ -335,13 +285,12 @@ class _Ascent:
     def _ascend(self, point: Iterate, direction: Direction, walls: bool) -> Iterate | None:
         dual, noise = self.dual, self._noise(point)
         s, slope = direction
-        error, g, n, t = dual.error, dual.gradient, point.p.size, 1.0
+        error, t = dual.error, 1.0
+        promised = self._promise(point)
         while slope > 0.0:
             check_time()
             found = self._at(point, s, t, walls)
-            rise = g[:n] @ (found.p - point.p) + g[n:] @ (found.q - point.q)
-            if self.problem.marginals.hard:
-                rise = t * slope
+            rise = promised(found, t * slope)
             level = slope <= 1e2 * noise  # only the gradient can tell better from worse
             if found.phi >= point.phi + 1e-4 * rise or (level and dual.error < 0.9 * error):
                 agreement = (found.phi - point.phi) / (0.5 * slope)
@@ -353,6 +302,22 @@ class _Ascent:
                 break
             t *= 0.5 if found.phi > -np.inf else 0.25
         return None
+
+    def _promise(self, point: Iterate) -> Callable[[Iterate, float], float]:
+        """What φ would rise by if it were linear, where a step may be cut."""
+        relaxed, g = self.problem.marginals, self.dual.gradient
+        sums = np.concatenate([self.dual.rows, self.dual.cols])
+
+        def promised(found: Iterate, rise: float) -> float:
+            if relaxed.hard:
+                return rise
+            change = np.concatenate([found.p - point.p, found.q - point.q])
+            if relaxed.smooth:
+                return float(g @ change)
+            gained = relaxed.dual_value(found.p, found.q) - relaxed.dual_value(point.p, point.q)
+            return gained - float(sums @ change)
+
+        return promised
 
     def _rebalanced(self, point: Iterate) -> Iterate:
         """Sinkhorn's iteration with K fixed at its best, cheap with equal weights.
@@ -373,7 +338,7 @@ class _Ascent:
         if walls and t > 0.1:
             p, q = self._kept(p, q, self.dual.reg)
         else:
-            p, q = self.problem.marginals.clip(p, q, self._held)
+            p, q = self.problem.marginals.clip(p, q)
         return Iterate(p, q, self.dual.evaluate(p, q, self.dual.reg))
 
     def _further(self, point: Iterate, s: Array, found: Iterate) -> Iterate:

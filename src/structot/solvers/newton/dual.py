@@ -6,6 +6,11 @@ Notation. Around the plan Y, with multipliers p, q of the marginals and z = p �
            = a·p + b·q + ρ/2 Σ w (Y² - X²),     X = prox(Y + (z - C)/(ρ w)),
     ∇φ = (a - X1, b - Xᵀ1),     -∂²φ ∋ H = (1/ρ) Σ_B c_B c_Bᵀ / w(B)   over the pools B.
 
+H is the curvature as long as no pool breaks. Within a step many do, and what comes loose is far
+less stiff: a step by H alone overshoots. Steps therefore solve with H plus the curvature of edges
+that are near to leaving their pool, or zero, as if they moved alone already: all of it where they
+need not move at all, less the farther they are, measured by the `reach` that a step may have.
+
 The second form of φ holds because f(X) = <K, X> with K = ρ w (V - X) in B(F). Relaxed marginals
 (`marginals/`) have dual terms of their own for a·p + b·q, what they want in the place of a and b,
 and a diagonal of their own beside H.
@@ -53,18 +58,19 @@ class Value:
 class ProximalDual:
     """φ around a plan, for one layer of blocks plus a linear part. Holds the last X and pools."""
 
-    def __init__(self, problem: Problem, background: float = 1e-2, repair: float = 0.03) -> None:
+    def __init__(self, problem: Problem, background: float = 0.3) -> None:
         layer = problem.blocks
         assert layer is not None
         # Tiny costs spoil the conditioning of H. The iteration may see them raised a little, since
         # plan and bound are certified with the true ones.
         self.true_layer = layer
         self.layer = layer = layer.floored(_LEAST_WEIGHT * float(layer.w.mean()))
-        self.problem, self._background, self._repair = problem, background, repair
+        self.problem, self._background = problem, background
         self.a, self.b = problem.a, problem.b
         self.n, self.m = problem.shape
         self.C = _EMPTY if problem.linear is None else layer.gather(problem.linear)
         edges, blocks = layer.w.size, layer.start.size - 1
+        self._price_alone()
         self._scratch, self.Y = np.empty(edges), np.empty(edges)
         self.pools = Pools.empty(edges, blocks)
         self._projection = Pools.empty(edges, blocks)
@@ -83,6 +89,16 @@ class ProximalDual:
     @property
     def X(self) -> Array:
         return self.pools.X
+
+    def _price_alone(self) -> None:
+        """What a pair costs alone, and its weight, on average over the independent plan."""
+        even = self.layer.gather(self.problem.independent)
+        alone = self.layer.single_edges()
+        if self.C.size:
+            alone += self.C
+        self.weight = float(self.layer.w @ even / even.sum())
+        price = float(alone @ even / even.sum())
+        self.price = price if price > 0 else self.weight
 
     def centre(self, plan: Array | None, rho: float) -> None:
         """Put the proximal term, with weight rho, around a plan (None: around the last X)."""
@@ -129,66 +145,66 @@ class ProximalDual:
         return busy
 
     def pool_matrix(self) -> PoolMatrix:
-        """The pools of the last X."""
-        return pool_matrix(self.layer.edges, self.pools, (self.n, self.m))
+        """The pools of several edges of the last X; the others count as loose edges."""
+        return pool_matrix(self.layer.edges, self.pools, (self.n, self.m), least=2)
 
     def _theta(self, G: PoolMatrix) -> Array:
         """θ_B = 1/(ρ w(B)), so that H = Gᵀ diag(θ) G."""
         return 1.0 / (self.rho * G.weight)
 
-    def direction(self, G: PoolMatrix, gradient: Array, share: float, active: bool) -> Array:
-        """Solve ((1 - share) H + share · H_alone) d = ∇φ.
+    def direction(self, G: PoolMatrix, value: Value, reach: float) -> Array:
+        """Solve (H + H_loose + a diagonal) d = ∇φ at ``value``, the last one evaluated.
 
-        H_alone is the Hessian in which every edge of a block in use (or every active one) moves
-        alone: what the curvature becomes where pools break. A share of it damps H with the right
-        geometry. Of the edges of other blocks only a part of the diagonal enters.
+        H_loose is the curvature of edges that are alone, or may leave their pools within ``reach``,
+        a change of p ⊕ q. Blocks that are not in use open as a whole if at all: they are part of
+        the diagonal.
         """
         check_time()
-        # The null direction (1, -1), and points without active edges, need a trace of diagonal.
-        ridge = 1e-10 * self.full_diagonal / self.rho + self._own
-        if not active:
-            ridge += self._background * share / self.rho * self.full_diagonal
+        F, pools, share = self.layer, self.pools, self._scratch
+        prox = self.Y, self.C, value.p, value.q, self.rho
+        over_blocks(F.start, lambda i, j: kernels.subgradient(i, j, F.edges, pools, prox, share))
+        F.loosen_edges(share, pools, reach)
+        # The null direction (1, -1), and points without edges in use, need a trace of diagonal.
+        part = 1e-10 + self._background * min(reach / self.price, 1.0)
+        ridge = part / self.rho * self.full_diagonal + self._own
         if self.held is None:
-            return self._direction(G, gradient, share, active, ridge)
+            return self._direction(G, value.gradient, ridge)
         return held_direction(
-            lambda x, D: self._direction(G, x, share, active, D),
-            lambda x: self._times(G, x, share, active),
-            *(gradient, ridge, self.problem.marginals, self._point, self.held),
+            lambda x, D: self._direction(G, x, D),
+            lambda x: self._times(G, x),
+            *(value.gradient, ridge, self.problem.marginals, self._point, self.held),
             largest=float(self.full_diagonal.max()) / self.rho,
         )
 
-    def _times(self, G: PoolMatrix, x: Array, share: float, active: bool) -> Array:
-        """((1 - share) H + share · H_alone) x, but for the diagonal beside it."""
-        matrix, F, pools = G.sparse(self.n + self.m), self.layer, self.pools
-        out = matrix.T @ ((1.0 - share) * self._theta(G) * (matrix @ x))
-        alone = share / self.rho
+    def _times(self, G: PoolMatrix, x: Array) -> Array:
+        """(H + H_loose) x, where `direction` has found out what is loose."""
+        matrix, F, used = G.sparse(self.n + self.m), self.layer, self.pools.n_pools > 0
+        out = matrix.T @ (self._theta(G) * (matrix @ x))
         return out + sum(
             over_blocks(
                 F.start,
-                lambda i, j: kernels.times_alone(i, j, F.edges, pools, active, alone, x, self.n),
+                lambda i, j: kernels.times_loose(
+                    i, j, F.edges, used, self._scratch, self.rho, x, self.n
+                ),
             )
         )
 
-    def _direction(
-        self, G: PoolMatrix, gradient: Array, share: float, active: bool, ridge: Array
-    ) -> Array:
+    def _direction(self, G: PoolMatrix, gradient: Array, ridge: Array) -> Array:
         F, H, used = self.layer, self._hessian, self.pools.n_pools > 0
         H.clear(used, F.edges)
-        theta, alone = (1.0 - share) * self._theta(G), share / self.rho
+        theta, where = self._theta(G), (H.parts, self.n, self.m)
         in_turns(
             F.w.size,
             lambda turn, turns: add_pools(turn, turns, G, theta, H.parts),
         )
-        size = self.n, self.m
-        if active:
-            diagonal = kernels.add_active(F.edges, self.pools, alone, H.parts, *size)
-        else:
-            diagonal = sum(
-                over_blocks(
-                    F.start,
-                    lambda i, j: kernels.add_alone(i, j, F.edges, used, alone, H.parts, *size),
-                )
+        diagonal = sum(
+            over_blocks(
+                F.start,
+                lambda i, j: kernels.add_loose(
+                    i, j, F.edges, used, self._scratch, self.rho, *where
+                ),
             )
+        )
         H.add_diagonal(ridge + diagonal)
         try:
             return H.solve(gradient)
@@ -196,18 +212,18 @@ class ProximalDual:
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
             return (gradient.T * self.rho / self.full_diagonal).T
 
-    def repaired(self, gradient: Array) -> Array:
-        """X moved towards the marginals the cheapest way its pools allow, as a plan (n, m).
+    def repaired(self, value: Value, reach: float) -> Array:
+        """X moved towards the marginals by a Newton step of its model, as a plan (n, m).
 
         X alone misses the marginals by ∇φ. Pools answer a step of the multipliers as a whole, at
-        no extra cost in f; a small share of edges moving alone makes the model full rank.
+        no extra cost in f; edges that come loose make the model full rank.
         """
-        G, share = self.pool_matrix(), self._repair
-        d = self.direction(G, gradient, share, active=True)
+        G = self.pool_matrix()
+        d = self.direction(G, value, reach)
         level = self._theta(G) * (G.sparse(self.n + self.m) @ d)
-        out = self._scratch
-        kernels.repair(self.layer.edges, self.pools, d, self.n, share, self.rho, level, out)
-        return self.layer.scatter(out)
+        x = self._scratch  # until now the share to which edges are loose
+        kernels.repair(self.layer.edges, self.pools, d, self.n, self.rho, level, x)
+        return self.layer.scatter(x)
 
     def fill_rests(self, P: Array, r: Array, c: Array, everywhere: bool) -> None:
         """Add to P what its rows and columns lack, on active edges first; see the kernel."""

@@ -61,8 +61,22 @@ def marginals(first, last, edges, pools, Y, n, m):
 
 
 @njit(cache=True, nogil=True)
-def add_alone(first, last, edges, used, factor, parts, n, m):
-    """C += factor / w on all edges of the used ones of some blocks.
+def subgradient(first, last, edges, pools, prox, K):
+    """K = p ⊕ q - C + ρ w (Y - X) on the edges of blocks in use; ``prox`` is (Y, C, p, q, ρ)."""
+    start, row, col, w = edges
+    Y, C, p, q, rho = prox
+    for b in range(first, last):
+        if pools.n_pools[b] > 0:
+            for e in range(start[b], start[b + 1]):
+                K[e] = p[row[e]] + q[col[e]] + rho * w[e] * (Y[e] - pools.X[e])
+            if C.size > 0:
+                for e in range(start[b], start[b + 1]):
+                    K[e] -= C[e]
+
+
+@njit(cache=True, nogil=True)
+def add_loose(first, last, edges, used, share, rho, parts, n, m):
+    """C += share / (ρ w) on all edges of the used ones of some blocks.
 
     Returns the sums of the same over rows and columns, which belong on the diagonal.
     """
@@ -72,7 +86,7 @@ def add_alone(first, last, edges, used, factor, parts, n, m):
     for b in range(first, last):
         if used[b]:
             for e in range(start[b], start[b + 1]):
-                i, j, x = row[e], n + col[e], factor / w[e]
+                i, j, x = row[e], n + col[e], share[e] / (rho * w[e])
                 diagonal[i] += x
                 diagonal[j] += x
                 if run[i] < groups:
@@ -83,40 +97,18 @@ def add_alone(first, last, edges, used, factor, parts, n, m):
 
 
 @njit(cache=True, nogil=True)
-def times_alone(first, last, edges, pools, active, factor, x, n):
-    """The product of x with the part of H that `add_alone`, or `add_active`, makes."""
+def times_loose(first, last, edges, used, share, rho, x, n):
+    """The product of x with the part of H that `add_loose` makes."""
     start, row, col, w = edges
     out = np.zeros(x.size)
     for b in range(first, last):
-        if pools.n_pools[b] > 0:
+        if used[b]:
             for e in range(start[b], start[b + 1]):
-                if not active or pools.X[e] > 0.0:
-                    i, j = row[e], n + col[e]
-                    change = (x[i] + x[j]) * factor / w[e]
-                    out[i] += change
-                    out[j] += change
+                i, j = row[e], n + col[e]
+                change = (x[i] + x[j]) * share[e] / (rho * w[e])
+                out[i] += change
+                out[j] += change
     return out
-
-
-@njit(cache=True, nogil=True)
-def add_active(edges, pools, factor, parts, n, m):
-    """The same over the edges with X > 0."""
-    start, row, col, w = edges
-    groups, run, place, C = parts.groups, parts.run, parts.place, parts.C
-    diagonal = np.zeros(n + m)
-    for b in range(start.size - 1):
-        s = start[b]
-        count = pools.end[s + pools.n_pools[b] - 1] if pools.n_pools[b] > 0 else 0
-        for k in range(count):
-            e = s + pools.order[s + k]
-            i, j, x = row[e], n + col[e], factor / w[e]
-            diagonal[i] += x
-            diagonal[j] += x
-            if run[i] < groups:
-                C[place[i], place[j]] += x
-            else:
-                C[place[j], place[i]] += x
-    return diagonal
 
 
 @njit(cache=True, nogil=True)
@@ -131,27 +123,30 @@ def sums_of_inverses(edges, n, m):
 
 
 @njit(cache=True, nogil=True)
-def repair(edges, pools, d, n, share, rho, level, out):
-    """out = max(0, X + change), the change that a step d of the mixed model makes on active edges.
+def repair(edges, pools, d, n, rho, level, share):
+    """share = max(0, X + change), the change of active edges that a step d of the model makes.
 
-    ``level`` holds c_B · d / (rho w(B)) per pool, the answer of unbroken pools; its part is
-    1 - share. The other part is that of edges that move alone, (d_i + d_j) / (rho w).
+    ``level`` holds c_B · d / (ρ w(B)) per pool of several edges, the answer of pools as a whole;
+    what loose edges add is share (d_i + d_j) / (ρ w).
     """
     start, row, col, w = edges
     X, order = pools.X, pools.order
-    for e in range(X.size):
-        out[e] = 0.0
     t = 0
     for b in range(start.size - 1):
         s = start[b]
+        for e in range(s, start[b + 1]):
+            moved = share[e] * (d[row[e]] + d[n + col[e]]) if X[e] > 0.0 else 0.0
+            share[e] = moved / (rho * w[e])
         low = 0
         for r in range(pools.n_pools[b]):
             high = pools.end[s + r]
+            together = 0.0
+            if high - low > 1:
+                together = level[t]
+                t += 1
             for k in range(low, high):
                 e = s + order[s + k]
-                alone = (d[row[e]] + d[n + col[e]]) / (rho * w[e])
-                out[e] = max(0.0, X[e] + (1.0 - share) * level[t] + share * alone)
-            t += 1
+                share[e] = max(0.0, X[e] + together + share[e])
             low = high
 
 

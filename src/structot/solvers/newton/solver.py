@@ -16,7 +16,6 @@ import numpy as np
 from structot._deadline import check_time
 from structot._parallel import single_threaded_blas
 from structot._typing import Array
-from structot.blocks.function import Blocks
 from structot.certificate import Dual, relative_gap
 from structot.problem import Problem
 from structot.solvers._loop import Step
@@ -29,8 +28,10 @@ from structot.transport.rounding import split_rounding
 
 # The weight ρ stays within this range of its first value, where arithmetic is safe.
 _RHO_RANGE = 1e-10, 1e6
-# Least share of the damping in a Newton step, and what it grows or falls by after one.
-_LEAST_DAMPING, _RAISE, _LOWER = 1e-12, 3.0, 0.3
+# The reach stays within this range of what a pair costs alone. It is multiplied by these after a
+# full step, a shortened one, and one that is not taken: it would be shorter than the last number.
+_REACH_RANGE = 1e-12, 1e6
+_FULL, _SHORTENED, _REFUSED, _SHORTEST = 0.5, 3.0, 9.0, 0.1
 # Bounds are polished from this gap on: before, Newton steps close it for less.
 _CLOSE = 1e-5
 # The linear program of a search is exact to this gap.
@@ -60,12 +61,11 @@ class Newton(Solver):
         Newton steps after which the centre moves although the inner problem is not solved; then ρ
         is doubled. Where the bound lags, and less than a third of them was needed, it is halved.
         While the gap does not fall, a quarter of the steps that were in vain comes on top.
-    damping
-        Greatest share of H_alone in a Newton step, see `ProximalDual.direction`.
+    reach
+        How far the first Newton step may change p ⊕ q, relative to what a pair costs alone; see
+        `ProximalDual.direction`. Then it halves after a full step and grows after a shortened one.
     background
-        The part of the damping that stands for edges outside the blocks in use.
-    repair
-        Share of edges that move alone when a plan is repaired, see `ProximalDual.repaired`.
+        The diagonal that stands for blocks that are not in use, per unit of reach.
     certify_every
         Newton steps between certificates, each of which costs as much as one of them.
     search_every
@@ -90,9 +90,8 @@ class Newton(Solver):
     coarse: float = 0.05
     accuracy: float = 0.3
     inner_steps: int = 12
-    damping: float = 0.3
-    background: float = 1e-2
-    repair: float = 0.03
+    reach: float = 1e-2
+    background: float = 0.3
     certify_every: int = 6
     search_every: int = 12
     polish: int = 12
@@ -158,30 +157,33 @@ class _Pace:
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
     if start.plan is None and start.potentials is None:
         start = first_start(problem, options.coarse)
-    inner = ProximalDual(problem, options.background, options.repair)
+    inner = ProximalDual(problem, options.background)
     certify = _Certifier(problem, inner, options.polish)
-    pace = _Pace(_first_rho(problem, inner.layer, options), options)
+    pace = _Pace(options.rho * _first_rho(inner), options)
     p, q = problem.released(*_multipliers(problem, start))
     inner.centre(problem.independent if start.plan is None else start.plan, pace.rho)
     del start  # as large as the problem, and not needed again
     search = _search(problem, inner, options)
-    share, going, certificates, uncertified = 1e-2, True, 0, 0
+    reach, missing = options.reach * inner.price, np.inf
+    going, certificates, uncertified = True, 0, 0
     while going:
         value = inner.evaluate(p, q)
+        # What misses more mass than the last one did takes longer steps.
+        size = float(np.abs(value.gradient).sum())
+        reach *= max(1.0, size / missing) ** 0.5 if missing > 0 else 1.0
         steps, solved, moved = 0, False, True
         while moved and not solved and steps < pace.most:
             # The first iteration has something to show, in case it stays the only one.
             if steps > 0:
-                yield certify(value) if certificates == 0 else None
+                yield certify(value, reach) if certificates == 0 else None
                 certificates = max(certificates, 1)
-            value, share, moved = _newton_step(inner, value, share, options.damping)
+            value, reach, moved = _newton_step(inner, value, reach)
             steps += 1
             size = float(np.abs(value.gradient).sum())
             solved = size <= max(pace.accuracy * value.moved, 1e-15 * problem.total)
-        uncertified += steps
-        plan = None
+        uncertified, missing, plan = uncertified + steps, size, None
         if uncertified >= min(certificates, options.certify_every):
-            yield certify(value)
+            yield certify(value, reach)
             certificates += 1
             pace.judge(certify.value, value.phi, certify.bound)
             going = pace.goes_on(certify.gap, uncertified)
@@ -226,23 +228,19 @@ def _search(problem: Problem, inner: ProximalDual, options: Newton) -> Search | 
     return Search(problem, inner.true_layer, options.search_every)
 
 
-def _first_rho(problem: Problem, layer: Blocks, options: Newton) -> float:
+def _first_rho(inner: ProximalDual) -> float:
     """max(n, m) / T times what pairs cost alone, per unit of the metric: free of units."""
-    even = layer.gather(problem.independent)
-    alone = layer.single_edges()
-    if problem.linear is not None:
-        alone += layer.gather(problem.linear)
-    slope = float(alone @ even) / float(layer.w @ even)
-    return options.rho * max(problem.shape) / problem.total * (slope if slope > 0 else 1.0)
+    return max(inner.n, inner.m) / inner.problem.total * inner.price / inner.weight
 
 
-def _newton_step(
-    inner: ProximalDual, value: Value, share: float, most: float
-) -> tuple[Value, float, bool]:
-    """One damped Newton step with a line search on the concave φ; adapts the damping share."""
+def _newton_step(inner: ProximalDual, value: Value, reach: float) -> tuple[Value, float, bool]:
+    """One Newton step with a line search on the concave φ; returns the reach of the next one, and
+    whether there is a next one.
+    """
     p, q, n, clip = value.p, value.q, value.p.size, inner.problem.marginals.clip
-    G = inner.pool_matrix()
-    d, held = inner.direction(G, value.gradient, share, active=False), inner.held
+    least, most = (inner.price * x for x in _REACH_RANGE)
+    reach = min(max(reach, least), most)
+    d, held = inner.direction(inner.pool_matrix(), value, reach), inner.held
     rise = float(value.gradient @ d)
     length = 1.0
     for trial in range(14):
@@ -254,11 +252,13 @@ def _newton_step(
         # Near the maximum φ is flat to rounding, and its derivative decides.
         flat = abs(there.phi - value.phi) <= 1e-13 * abs(value.phi)
         if there.phi >= value.phi + 1e-4 * gained or (flat and abs(slope) <= 0.9 * rise):
-            share = min(max(share * (_LOWER if trial == 0 else _RAISE), _LEAST_DAMPING), most)
-            return there, share, True
+            factor = _FULL if trial == 0 else _SHORTENED
+            return there, reach * factor, True
         # Along the line φ' falls from rise to slope: its zero is about where the secant says.
         length *= min(max(rise / (rise - slope), 0.1), 0.7) if slope < 0 else 0.5
-    return inner.evaluate(p, q), min(100.0 * share, most), share < most
+        if length < _SHORTEST and reach < most:
+            break
+    return inner.evaluate(p, q), _REFUSED * reach, reach < most
 
 
 class _Certifier:
@@ -280,8 +280,8 @@ class _Certifier:
             return np.inf
         return relative_gap(self.best_value, self.best_bound)
 
-    def __call__(self, value: Value) -> Step:
-        P = self._plan(value)
+    def __call__(self, value: Value, reach: float) -> Step:
+        P = self._plan(value, reach)
         check_time()
         objective, before = self.inner.value_of(P), self.gap
         self.best_value = min(self.best_value, objective)
@@ -293,10 +293,10 @@ class _Certifier:
         self.value, self.bound = objective, bound
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
 
-    def _plan(self, value: Value) -> Array:
+    def _plan(self, value: Value, reach: float) -> Array:
         """A feasible plan near X: repaired, scaled down to the marginals, and filled up again."""
         problem = self.problem
-        P = self.inner.repaired(value.gradient)
+        P = self.inner.repaired(value, reach)
         if problem.marginals.hard:
             P, r, c = split_rounding(P, problem.a, problem.b, overwrite=True)
             self.inner.fill_rests(P, r, c, everywhere=problem.function.allowed is None)
