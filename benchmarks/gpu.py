@@ -32,7 +32,7 @@ from structot.torch.dual import evaluate
 from structot.torch.engine import Goal, solve_stack
 from structot.torch.fixed_charge import FixedCharge, Layout
 from structot.torch.hessian import factorize
-from structot.torch.routes import RouteAnswer, RouteProblem, first_plan, improve
+from structot.torch.routes import Certificate, RouteAnswer, RouteProblem, first_plan, improve
 
 RESULTS = Path(__file__).parent / "gpu.json"
 CHARGE, REG = 0.02, 0.05
@@ -261,7 +261,7 @@ def stages_of_routes(device: Device, n: int) -> dict[str, float]:
     parts = {
         "factorisation": lambda: path.newton.factor(path.point),
         "a whole iteration": lambda: next(steps),
-        "plan and proof": lambda: improve(problem, known, path, 1e-6, None),
+        "plan and proof": lambda: improve(Certificate(problem, path), known, 1e-6, None),
     }
     return {name: device.timed(run, 2)[0] for name, run in parts.items()}
 

@@ -8,6 +8,7 @@ the pairs with V > t. φ(p, q) = a·p + b·q - reg Σ (X - r) is concave and smo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -34,14 +35,21 @@ class Point(NamedTuple):
 
     def take(self, index: Tensor) -> Point:
         """The same for some of the problems; itself for all of them."""
-        if index.numel() == self.phi.numel():
-            return self
-        return Point(*(None if x is None else x[index] for x in self))
+        return self if index.numel() == self.phi.numel() else self.each(lambda x: x[index])
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Point:
+        """The same with all its tensors changed."""
+        level = None if self.level is None else change(self.level)
+        p, q, phi, rows, cols = (change(x) for x in self[:5])
+        return Point(p, q, phi, rows, cols, level)
+
+    def copy(self) -> Point:
+        return self.each(torch.clone)
 
     def put(self, index: Tensor, other: Point) -> None:
         """Overwrite some of the problems, in place."""
         for mine, new in zip(self, other, strict=True):
-            if mine is not None and mine is not new:
+            if mine is not None and new is not None and mine is not new:
                 mine[index] = new
 
     def error(self, stack: Stack) -> Tensor:

@@ -116,13 +116,13 @@ class _Run:
         stack, point = self.whole, self.ascent.point
         zero = torch.zeros_like(stack.a), torch.zeros_like(stack.b)
         share = stack.b / stack.total[:, None, None]
-        copy = Point(*(None if x is None else x.clone() for x in point))
-        rounding = Rounding(copy, *zero, stack.a.clone(), share)
+        rounding = Rounding(point.copy(), *zero, stack.a.clone(), share)
         value = proof.evaluate_plan(stack, rounding, stack.reg)
         count = torch.zeros(stack.count, dtype=torch.int64, device=stack.reg.device)
         bound = torch.full_like(stack.reg, -torch.inf)
-        proved = Point(*(None if x is None else x.clone() for x in point))
-        return Answers(rounding, proved, value, bound, torch.zeros_like(bound), count, count - 1)
+        return Answers(
+            rounding, point.copy(), value, bound, torch.zeros_like(bound), count, count - 1
+        )
 
     def loop(self, report: Report | None) -> None:
         self.answers.bound = proof.prove(self.whole, self.ascent.point)

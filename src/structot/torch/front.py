@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from structot.torch.batch import Batch, Limits, Problems, Watcher, solve_problem
 from structot.torch.engine import STATUS
 from structot.torch.envelope import differentiable_value
 from structot.torch.fixed_charge import FixedCharge
+from structot.torch.replays import Replays
 from structot.torch.result import TensorResult, of_arrays
 from structot.torch.routes import RouteProblem, in_order, solve_routes
 
@@ -104,7 +105,7 @@ def _by_path(
             return None
         answer = solve_routes(problem, watch.limits, watch.deadline, watch.report)
     unit = problem.cost * problem.mass
-    result = TensorResult(
+    result = TensorResult.of(
         **in_order(problem, answer, M.detach(), weights),
         value=torch.tensor(answer.value * unit, dtype=torch.float64, device=M.device),
         value_structured=answer.value * unit,
@@ -121,7 +122,7 @@ def _by_path(
         time=watch.deadline.elapsed,
         trace=_trace(watch.rows),
     )
-    return replace(result, value=differentiable_value(result, M, a, b))
+    return result.with_value(differentiable_value(result, M, a, b))
 
 
 def _warn(result: Result, tol: float) -> None:
@@ -214,7 +215,7 @@ def make_result(
     number = {name: float(getattr(batch, name)[k]) for name in ("structured", "linear", "bound")}
     n_iter = int(batch.n_iter[k])
     rows = rows or [(n_iter, seconds, float(batch.value[k].detach()), number["bound"])]
-    return TensorResult(
+    return TensorResult.of(
         plan=batch.plan[k, :n, :m],
         value=batch.value[k],
         value_structured=number["structured"],
@@ -242,6 +243,7 @@ def memory_of(M: Tensor) -> Iterator[None]:
     try:
         yield
     except torch.cuda.OutOfMemoryError:
+        Replays.release()
         torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info(M.device)
         raise torch.cuda.OutOfMemoryError(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -60,7 +61,7 @@ def factorize(
     that moves between p and q, is fixed by a·x = 0.
     """
     B, K, S, L, T = stack.C.shape
-    new = {"dtype": torch.float64, "device": stack.C.device}
+    new: dict[str, Any] = {"dtype": torch.float64, "device": stack.C.device}
     add = partial(_added, reg=reg, damping=damping, lent=lent)
     Z = _column_factors(stack, point, reg, add)
     W = torch.empty(B, K * S, L * T, **new)

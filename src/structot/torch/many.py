@@ -207,8 +207,9 @@ def _checked(sides: list[Tensor], chunk: list[_Task]) -> tuple[Tensor, Tensor]:
     apart = (totals[0] - totals[1]).abs() > _checks.SAME_TOTAL * totals[0]
     if not good or bool(apart.any()) or not bool(torch.stack(totals).isfinite().all()):
         for task in chunk:
+            n, m = task.M.shape
             try:
-                inputs.as_weights(task.a, task.b, tuple(task.M.shape), task.M.device)
+                inputs.as_weights(task.a, task.b, (n, m), task.M.device)
             except ValueError as error:
                 raise type(error)(f"problem {task.index}: {error}") from None
     return sides[0], sides[1] * (totals[0] / totals[1])[:, None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ import torch
 from torch import Tensor
 
 from structot.solvers.interior_point.lanes.namespace import NumPy
+from structot.torch.replays import Replays, numbers_of
 
 # Rows of a Gram matrix made at a time: only its lower half is needed.
 _ROWS = 2048
+# Triangles of a batch above this order are divided by one after the other: a batch of them is left
+# to a library that is no faster and cannot be recorded.
+_LARGE = 512
 
 
 class Torch(NumPy):
@@ -28,6 +33,23 @@ class Torch(NumPy):
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        self._replays: Replays | None = None
+
+    @contextmanager
+    def replays(self, pairs: int) -> Iterator[None]:
+        with Replays.on(self.device, pairs) as self._replays:
+            try:
+                yield
+            finally:
+                self._replays = None
+
+    def run(self, work: Callable[..., tuple[Any, ...]], *numbers: float) -> tuple[float, ...]:
+        if self._replays is None:
+            return tuple(numbers_of(work(*numbers)))
+        return tuple(self._replays.run(work, numbers))
+
+    def kept(self, x: Tensor) -> Tensor:
+        return x if self._replays is None else x.clone()
 
     def at_once(self, pairs: int, work: Callable[[Any], Any], parts: Iterable[Any]) -> list:
         return [work(part) for part in parts]
@@ -40,8 +62,15 @@ class Torch(NumPy):
     def maximum(self, x: Tensor, y: Any) -> Tensor:
         return torch.maximum(x, y) if isinstance(y, Tensor) else x.clamp(min=y)
 
-    def minimum(self, x: Tensor, y: float, out: Tensor) -> Tensor:
+    def minimum(self, x: Tensor, y: Any, out: Tensor) -> Tensor:
         return torch.clamp(x, max=y, out=out)
+
+    def smallest(self, *numbers: Any) -> Any:
+        limit = min((x for x in numbers if not isinstance(x, Tensor)), default=np.inf)
+        far = [x for x in numbers if isinstance(x, Tensor)]
+        if not far:
+            return limit
+        return (torch.stack(far).amin() if len(far) > 1 else far[0]).clamp(max=limit)
 
     def array(self, x: Any) -> Tensor:
         return torch.tensor(x, device=self.device)
@@ -52,31 +81,43 @@ class Torch(NumPy):
     def zeros(self, shape: tuple[int, ...]) -> Tensor:
         return torch.zeros(tuple(shape), dtype=torch.float64, device=self.device)
 
-    def clip(self, x: Tensor, low: float, high: float) -> Tensor:
+    def empty(self, shape: tuple[int, ...]) -> Tensor:
+        return torch.empty(tuple(shape), dtype=torch.float64, device=self.device)
+
+    def clip(self, x: Tensor, low: Any, high: Any) -> Tensor:
         return x.clamp(low, high)
 
-    def least(self, x: Tensor) -> float:
-        return float(x.min())
+    def least(self, x: Tensor) -> Tensor:
+        return x.min()
 
     def largest(self, x: Tensor, axis: int) -> Tensor:
         return x.amax(axis)
 
-    def dot(self, x: Tensor, y: Tensor) -> float:
+    def dot(self, x: Tensor, y: Tensor) -> Tensor:
         if x.is_contiguous() and y.is_contiguous():
-            return float(torch.dot(x.view(-1), y.view(-1)))
-        return float((x * y).sum())
+            return torch.dot(x.view(-1), y.view(-1))
+        return (x * y).sum()
+
+    def weighted(self, parts: list[tuple[Tensor, ...]], p: Tensor, d: Tensor) -> Tensor:
+        sums = torch.stack([torch.stack(part) for part in parts]).sum(0)
+        return sums[0] + p * (sums[1] + d * sums[3]) + d * sums[2]
 
     def diagonal(self, A: Tensor) -> Tensor:
         return A.diagonal(dim1=-2, dim2=-1)
 
     def cholesky(self, A: Tensor) -> Tensor:
         L, info = torch.linalg.cholesky_ex(A)
-        if bool(info.any()) or not bool(self.diagonal(L).sum().isfinite()):
+        failed = info.any() | ~self.diagonal(L).sum().isfinite()
+        if self._replays is not None and self._replays.recording:
+            self._replays.failures.append(failed)
+        elif bool(failed):
             raise np.linalg.LinAlgError("not positive definite")
         return L
 
     def inverse_of_lower(self, L: Tensor) -> Tensor:
         identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+        if L.dim() > 2 and L.shape[-1] > _LARGE:
+            return torch.stack([self.inverse_of_lower(one) for one in L])
         return torch.linalg.solve_triangular(L, identity, upper=False)
 
     def subtract_gram(self, S: Tensor, T: Tensor) -> Tensor:

@@ -143,7 +143,7 @@ def line_search(
     size = inner(stack.a, point.p.abs()) + inner(stack.b, point.q.abs())
     noise = 1e-14 * (size + reg * stack.total)  # differences of φ below this are rounding
     error = point.error(stack)
-    best = Point(*(None if z is None else z.clone() for z in point))
+    best = point.copy()
     length = torch.ones_like(reg)
     found = torch.zeros_like(slope, dtype=torch.bool)
     open_ = slope > 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -39,6 +39,16 @@ class TensorResult(Result):
     >>> bool(torch.allclose(M.grad, result.plan, rtol=1e-3))
     True
     """
+
+    @classmethod
+    def of(cls, **fields: Any) -> TensorResult:
+        """With tensors in fields that are arrays elsewhere."""
+        return cls(**fields)
+
+    def with_value(self, value: Tensor) -> TensorResult:
+        """The same with another value, one that can be differentiated."""
+        changed: dict[str, Any] = {"value": value}
+        return replace(self, **changed)
 
     def numpy(self) -> Result:
         """The same as arrays, without gradients."""

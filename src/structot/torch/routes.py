@@ -147,8 +147,22 @@ def _follow(
     unit: float,
     report: Watcher,
 ) -> Status:
-    path = CentralPath(problem.program, first_point(problem.program, problem.C))
-    shown = np.inf
+    program = problem.program
+    path = CentralPath(program, first_point(program, problem.C))
+    with program.xp.replays(program.pairs):
+        return _to_the_end(problem, answer, path, limits, given, unit, report)
+
+
+def _to_the_end(
+    problem: RouteProblem,
+    answer: RouteAnswer,
+    path: CentralPath,
+    limits: Limits,
+    given: float | None,
+    unit: float,
+    report: Watcher,
+) -> Status:
+    made, shown = Certificate(problem, path), np.inf
     for _ in path.steps():
         answer.n_iter += 1
         last = answer.n_iter == limits.max_iter
@@ -157,7 +171,7 @@ def _follow(
         near = total <= 2.0 * limits.tol * abs(answer.value)
         if total <= _NEWS * shown or near or last:
             shown = total
-            improve(problem, answer, path, limits.tol, given)
+            improve(made, answer, limits.tol, given)
         seen = answer.value * unit, answer.bound * unit, answer.gap
         if report(answer.n_iter, *seen):
             return Status.STOPPED
@@ -165,7 +179,7 @@ def _follow(
             return Status.CONVERGED
         if last:
             return Status.ITERATION_LIMIT
-    improve(problem, answer, path, limits.tol, given)
+    improve(made, answer, limits.tol, given)
     return Status.STALLED
 
 
@@ -177,30 +191,46 @@ def first_plan(problem: RouteProblem, answer: RouteAnswer) -> None:
     """The independent plan, and zero potentials below costs without tariffs: an answer to any."""
     program = problem.program
     P = program.a[:, None] * (program.b / program.a.sum())
-    answer.value = answer.structured = objective(problem, P)
+    answer.value = answer.structured = float(objective(problem, P))
     answer.plan = P
     answer.tariffs = torch.zeros_like(program.source), torch.zeros_like(program.target)
     answer.potentials = torch.zeros_like(program.a), torch.zeros_like(program.b)
     answer.bound = 0.0
 
 
-def improve(
-    problem: RouteProblem, answer: RouteAnswer, path: CentralPath, tol: float, given: float | None
-) -> None:
+class Certificate:
+    """A plan and a proof made of the last point of a path, as a stage of its iteration."""
+
+    def __init__(self, problem: RouteProblem, path: CentralPath) -> None:
+        self.problem, self.path = problem, path
+
+    def certify(self) -> tuple[Tensor, ...]:
+        """The value of the plan, and the bound."""
+        problem, point = self.problem, self.path.point
+        self.plan = round_plan(problem, point.x[0])
+        value = objective(problem, self.plan)
+        self.tariffs = within_budget(problem, point.z[1], point.z[2])
+        self.potentials, bound = prove(problem, *self.tariffs, point.u)
+        return value, bound
+
+
+def improve(made: Certificate, answer: RouteAnswer, tol: float, given: float | None) -> None:
     """Keep the plan and the proof of the last point where they are better."""
-    P = round_plan(problem, path.point.x[0])
-    value = objective(problem, P)
+    program = made.problem.program
+    value, bound = program.xp.run(made.certify)
     if value < answer.value:
         answer.value = answer.structured = value
-        answer.plan = P
-    tariffs = within_budget(problem, path.point.z[1], path.point.z[2])
-    potentials, bound = prove(problem, *tariffs, path.point.u)
+        answer.plan = program.xp.kept(made.plan)
     if bound > answer.bound:
-        answer.tariffs, answer.potentials, answer.bound = tariffs, potentials, bound
+        answer.bound = bound
+        keep = program.xp.kept
+        answer.tariffs, answer.potentials = (
+            (keep(x), keep(y)) for x, y in (made.tariffs, made.potentials)
+        )
     assert answer.plan is not None
     assert answer.potentials is not None
-    rows = (answer.plan.sum(1) - problem.program.a).abs() @ answer.potentials[0].abs()
-    cols = (answer.plan.sum(0) - problem.program.b).abs() @ answer.potentials[1].abs()
+    rows = (answer.plan.sum(1) - program.a).abs() @ answer.potentials[0].abs()
+    cols = (answer.plan.sum(0) - program.b).abs() @ answer.potentials[1].abs()
     missed = 2.0 * float(rows + cols)
     answer.atol = certificate.absolute_tolerance(answer.value, answer.value, tol, missed, given)
 
@@ -211,17 +241,17 @@ def round_plan(problem: RouteProblem, P: Tensor) -> Tensor:
     Q = P * _shrink(a, P.sum(1))[:, None]
     Q *= _shrink(b, Q.sum(0))
     r, c = (a - Q.sum(1)).clamp(min=0.0), (b - Q.sum(0)).clamp(min=0.0)
-    rest = max(float(r.sum()), float(c.sum()))
-    return Q.addr_(r / rest, c) if rest > 0.0 else Q
+    rest = torch.maximum(r.sum(), c.sum()).clamp(min=1e-300)
+    return Q.addr_(r / rest, c)
 
 
 def _shrink(weights: Tensor, sums: Tensor) -> Tensor:
     return (weights / sums.clamp(min=1e-300)).clamp(max=1.0)
 
 
-def objective(problem: RouteProblem, P: Tensor) -> float:
+def objective(problem: RouteProblem, P: Tensor) -> Tensor:
     """<C, P> + Σ w t."""
-    return float((problem.C * P).sum() + (problem.program.price * shares(problem, P)).sum())
+    return (problem.C * P).sum() + (problem.program.price * shares(problem, P)).sum()
 
 
 def shares(problem: RouteProblem, P: Tensor) -> Tensor:
@@ -253,7 +283,7 @@ def within_budget(problem: RouteProblem, alpha: Tensor, beta: Tensor) -> tuple[T
 
 def prove(
     problem: RouteProblem, alpha: Tensor, beta: Tensor, u: Tensor
-) -> tuple[tuple[Tensor, Tensor], float]:
+) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """Potentials below K = C + α ⊕ β by c-transform, and a·u + b·v less its rounding error."""
     program = problem.program
     K = torch.empty_like(problem.C)
@@ -262,9 +292,9 @@ def prove(
     v = (K - u[:, None]).amin(0)
     u = K.sub_(v).amin(1)
     parts = program.a * u, program.b * v
-    size = float(parts[0].abs().sum() + parts[1].abs().sum())
-    bound = float(parts[0].sum() + parts[1].sum()) - 2.0 * bound_rounding(K.numel()) * size
-    return (u, v), max(bound, -np.inf)
+    size = parts[0].abs().sum() + parts[1].abs().sum()
+    bound = parts[0].sum() + parts[1].sum() - 2.0 * bound_rounding(K.numel()) * size
+    return (u, v), bound
 
 
 def in_order(

@@ -8,6 +8,8 @@ methods. All numbers are doubles.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from scipy.linalg import lapack
 from structot._parallel import at_once, in_turns
 
 Array = Any  # of the library in use
+Number = Any  # a float, or what a library keeps in its place where floats are far away
 
 # Order of matrices below which a call of LAPACK for each of a batch costs more than it saves.
 _SMALL = 24
@@ -70,20 +73,52 @@ class NumPy:
     def zeros(self, shape: tuple[int, ...]) -> Array:
         return np.zeros(shape)
 
-    def clip(self, x: Array, low: float, high: float) -> Array:
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """An array to be written to before it is read."""
+        return np.empty(shape)
+
+    def replays(self, pairs: int) -> AbstractContextManager[None]:
+        """While it lasts `run` may replay what it has recorded; of problems with so many pairs."""
+        return nullcontext()
+
+    def run(self, work: Callable[..., tuple[Number, ...]], *numbers: float) -> tuple[float, ...]:
+        """The numbers that a stage returns, as floats.
+
+        A stage is a method that does the same operations in every call, on arrays that stay where
+        they are: it writes into arrays that were there before, and what it makes it makes anew in
+        every call. So a library may record a stage once and replay it, with other ``numbers``.
+        """
+        return work(*numbers)
+
+    def kept(self, x: Array) -> Array:
+        """An array that a stage made anew, for longer than to the next call of the stage."""
+        return x
+
+    def clip(self, x: Array, low: Number, high: Number) -> Array:
         return np.clip(x, low, high)
 
-    def least(self, x: Array) -> float:
+    def least(self, x: Array) -> Number:
         """The smallest entry."""
         return float(x.min())
+
+    def smallest(self, *numbers: Number) -> Number:
+        """The smallest of some numbers; not a number if one of them is none."""
+        return float(np.min(numbers))
 
     def largest(self, x: Array, axis: int) -> Array:
         """The largest entries along an axis."""
         return x.max(axis=axis)
 
-    def dot(self, x: Array, y: Array) -> float:
+    def dot(self, x: Array, y: Array) -> Number:
         """Σ x y of two arrays of one shape."""
         return float(np.vdot(x, y))
+
+    def weighted(self, parts: list[tuple[Number, ...]], p: Number, d: Number) -> Number:
+        """Σ (r + p s + d t + p d u) over parts (r, s, t, u)."""
+        total = 0.0
+        for r, s, t, u in parts:
+            total += r + p * s + d * t + p * d * u
+        return total
 
     def diagonal(self, A: Array) -> Array:
         """The diagonals of a batch of square matrices (..., q, q), to read and to write."""

@@ -215,7 +215,7 @@ class Newton:
     def _eliminate(self, rows: Array, cols: Array) -> tuple[Array, Array]:
         """(E + diag(Γ))⁻¹ h on every block."""
         xp = self.program.xp
-        answer = xp.zeros(rows.shape), xp.zeros(cols.shape)
+        answer = xp.empty(rows.shape), xp.empty(cols.shape)
 
         def eliminate(block: _Block) -> None:
             panel, swapped, X, R = block

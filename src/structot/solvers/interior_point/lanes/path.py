@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 
 from structot._deadline import check_time
+from structot.solvers.interior_point.lanes.namespace import Number
 from structot.solvers.interior_point.lanes.newton import Newton
-from structot.solvers.interior_point.lanes.program import Arrays, Point, Program, Residuals
+from structot.solvers.interior_point.lanes.program import (
+    NOTHING,
+    Arrays,
+    Point,
+    Program,
+    Residuals,
+)
 
 Array = Any  # of the library in use
 
@@ -32,20 +39,24 @@ _STEPS = 200
 
 
 class CentralPath:
-    """Iterates that approach the optimum; `point` is the last one."""
+    """Iterates that approach the optimum; `point` is the last one.
+
+    An iteration is made of stages (`NumPy.run`), and what is decided between them is decided on the
+    host: whether a corrector pays, whether a step must be refined.
+    """
 
     def __init__(self, program: Program, point: Point) -> None:
         self.program, self.point = program, point
         self.newton = Newton(program)
-        self._step, self._more = _like(program.xp, point), _like(program.xp, point)
         xp = program.xp
+        self._step, self._more = _like(xp, point), _like(xp, point)
         self._target: Arrays = tuple(xp.zeros(x.shape) for x in point.x)
         self._work = self.newton._work
-
-    @property
-    def total(self) -> float:
-        """Σ x z: how far value and bound of the iterate are apart."""
-        return self.point.products(self.program.xp)
+        shapes = (x.shape for x in (program.a, program.b, *self._target[1:4]))
+        self._none = Residuals(*(xp.zeros(shape) for shape in shapes))
+        # What the equations lack at the point, and what a step leaves of it.
+        self._rest = self._left = self._after = self._none
+        self.total = float(point.products(xp))  # Σ x z: how far value and bound are apart
 
     def steps(self) -> Iterator[float]:
         """One iteration per item, its step length; it ends where no more can be had."""
@@ -59,31 +70,113 @@ class CentralPath:
                 return
 
     def _iterate(self) -> float:
-        program, point = self.program, self.point
-        rest = self.residuals()
-        total = self.total
-        if not np.isfinite(total):
+        run = self.program.xp.run
+        if not np.isfinite(self.total):
             raise FloatingPointError("the central path was lost")
-        mu = total / program.size
-        self.newton.factor(point)
-        self._aim(0.0, None)
-        self.newton.step(self._target, rest, self._step)
-        lengths = self._lengths(self._step)
-        aimed = self._total_after(self._step, *lengths) / program.size
-        centre = mu * (aimed / mu) ** 3
-        self._aim(centre, self._step)
-        self.newton.step(self._target, rest, self._step)
-        lengths = self._lengths(self._step)
+        *lengths, centre = run(self._predict_and_correct, self.total)
         for _ in range(_CORRECTORS):
-            better = self._correct(lengths, centre)
-            if better is None:
+            primal, dual = _steps(lengths)
+            if min(primal, dual) > 0.9:
                 break
+            better = list(run(self._centralise, primal, dual, centre))
+            longer = _steps(better)
+            if min(longer[0] - primal, longer[1] - dual) < _WORTH * _LONGER:
+                break
+            run(self._add_more)
             lengths = better
-        self._refine(rest, total)
-        lengths = self._lengths(self._step)
-        primal, dual = (min(1.0, _BACK * x) for x in lengths)
-        self._move(primal, dual)
+        if self._refine():
+            lengths = list(run(self._reach))
+        primal, dual = (min(1.0, _BACK * x) for x in _numbers(lengths))
+        (self.total,) = run(self._move, primal, dual)
         return min(primal, dual)
+
+    def _refine(self) -> bool:
+        """Solve for what the step leaves of the equations, as long as that makes it less."""
+        run, refined = self.program.xp.run, False
+        (size,) = run(self._measure)
+        for _ in range(_REFINEMENTS):
+            if size <= _INEXACT * self.total:
+                break
+            (after,) = run(self._solve_for_rest)
+            if not after < _LESS * size:
+                break
+            run(self._add_refinement)
+            size, refined = after, True
+        return refined
+
+    # ------------------------------------------------------------------------------------ stages
+
+    def _predict_and_correct(self, total: Number) -> tuple[Number, ...]:
+        """Mehrotra's step: its lengths, and the μ that it aims at."""
+        program, point, step = self.program, self.point, self._step
+        self._rest = self.residuals()
+        self.newton.factor(point)
+        mu = total / program.size
+        self._aim(0.0, None)
+        self.newton.step(self._target, self._rest, step)
+        aimed = self._total_after(step, *self._lengths(step)) / program.size
+        centre = mu * (aimed / mu) ** 3
+        self._aim(centre, step)
+        self.newton.step(self._target, self._rest, step)
+        return (*self._lengths(step), centre)
+
+    def _centralise(self, primal: Number, dual: Number, mu: Number) -> tuple[Number, ...]:
+        """Gondzio's corrector: bring products that a longer step would spoil back to near μ.
+
+        The lengths of the step with it.
+        """
+        xp, point, step = self.program.xp, self.point, self._step
+        longer = xp.smallest(primal + _LONGER, 1.0), xp.smallest(dual + _LONGER, 1.0)
+        for k, target in enumerate(self._target):
+            x = xp.multiply(step.x[k], longer[0], out=target)
+            x += point.x[k]
+            z = xp.multiply(step.z[k], longer[1], out=self._scratch(k))
+            z += point.z[k]
+            x *= z
+            x -= xp.clip(x, _LOW * mu, _HIGH * mu)
+            xp.minimum(x, _HIGH * mu, out=x)
+            x *= -1.0
+            there = self.program.there[k]
+            if there is not None:
+                x *= there
+        self.newton.step(self._target, self._none, self._more)
+        return self._lengths(step, self._more)
+
+    def _add_more(self) -> tuple[Number, ...]:
+        step, more = self._step, self._more
+        for x, d in zip((*step.x, *step.z, step.u, step.v), (*more.x, *more.z, more.u, more.v)):
+            x += d
+        return ()
+
+    def _measure(self) -> tuple[Number, ...]:
+        """What the step leaves of the equations."""
+        lanes = self.program.lane_sums(self._step.x[0])
+        self._left = self._without(self._rest, self._step, lanes)
+        return (self._left.size(),)
+
+    def _solve_for_rest(self) -> tuple[Number, ...]:
+        """A step for what is left, and what that leaves."""
+        lanes = self.newton.step(None, self._left, self._more)
+        self._after = self._without(self._left, self._more, lanes)
+        return (self._after.size(),)
+
+    def _add_refinement(self) -> tuple[Number, ...]:
+        for x, now in zip(self._left, self._after, strict=True):
+            x[...] = now
+        return self._add_more()
+
+    def _reach(self) -> tuple[Number, ...]:
+        return self._lengths(self._step)
+
+    def _move(self, primal: Number, dual: Number) -> tuple[Number, ...]:
+        """Go so far along the step; Σ x z there."""
+        point, step = self.point, self._step
+        for length, now, way in ((primal, point.x, step.x), (dual, point.z, step.z)):
+            for k, (x, d) in enumerate(zip(now, way, strict=True)):
+                x += self.program.xp.multiply(d, length, out=self._scratch(k))
+        point.u += dual * step.u
+        point.v += dual * step.v
+        return (point.products(self.program.xp),)
 
     # ------------------------------------------------------------------------- right-hand sides
 
@@ -107,7 +200,7 @@ class CentralPath:
         there = self.program.there
         return self.point.z[1] * there[1], self.point.z[2] * there[2]
 
-    def _aim(self, mu: float, step: Point | None) -> None:
+    def _aim(self, mu: Number, step: Point | None) -> None:
         """target = μ - x z - dx dz."""
         xp, point = self.program.xp, self.point
         for k, (target, x, z) in enumerate(zip(self._target, point.x, point.z, strict=True)):
@@ -120,11 +213,11 @@ class CentralPath:
                 target *= there
 
     def _scratch(self, k: int) -> Array:
-        return self._work if k == 0 else self.program.xp.zeros(self._target[k].shape)
+        return self._work if k == 0 else self.program.xp.empty(self._target[k].shape)
 
     # ------------------------------------------------------------------------------- directions
 
-    def _lengths(self, step: Point, more: Point | None = None) -> tuple[float, float]:
+    def _lengths(self, step: Point, more: Point | None = None) -> tuple[Number, Number]:
         """How far x and z may go until one of them is 0; with ``more``, along the sum of both."""
         xp, point = self.program.xp, self.point
         found = []
@@ -132,74 +225,26 @@ class CentralPath:
             (step.x, None if more is None else more.x, point.x),
             (step.z, None if more is None else more.z, point.z),
         ):
-            least = 0.0
+            least = []
             for k, (d, x) in enumerate(zip(own, now, strict=True)):
                 scratch = self._scratch(k)
                 if other is not None:
                     d = xp.add(d, other[k], out=scratch)
-                least = min(least, xp.least(xp.divide(d, x, out=scratch)))
-            if np.isnan(least):
-                raise FloatingPointError("the central path was lost")
-            found.append(-1.0 / least if least < 0.0 else np.inf)
+                least.append(xp.least(xp.divide(d, x, out=scratch)))
+            found.append(-1.0 / xp.smallest(*least, -NOTHING))
         return found[0], found[1]
 
-    def _total_after(self, step: Point, primal: float, dual: float) -> float:
+    def _total_after(self, step: Point, primal: Number, dual: Number) -> Number:
         """Σ (x + p dx)(z + d dz)."""
         xp, point = self.program.xp, self.point
-        p, d = min(primal, 1.0), min(dual, 1.0)
-        total = 0.0
-        for x, z, dx, dz in zip(point.x, point.z, step.x, step.z, strict=True):
-            total += xp.dot(x, z) + p * xp.dot(dx, z) + d * xp.dot(x, dz) + p * d * xp.dot(dx, dz)
-        return max(total, 0.0)
+        p, d = xp.smallest(primal, 1.0), xp.smallest(dual, 1.0)
+        parts = [
+            (xp.dot(x, z), xp.dot(dx, z), xp.dot(x, dz), xp.dot(dx, dz))
+            for x, z, dx, dz in zip(point.x, point.z, step.x, step.z, strict=True)
+        ]
+        return xp.maximum(xp.weighted(parts, p, d), 0.0)
 
-    def _correct(self, lengths: tuple[float, float], mu: float) -> tuple[float, float] | None:
-        """Gondzio's corrector: bring products that a longer step would spoil back to near μ."""
-        xp, point, step = self.program.xp, self.point, self._step
-        primal, dual = (min(1.0, x) for x in lengths)
-        if min(primal, dual) > 0.9:
-            return None
-        longer = min(1.0, primal + _LONGER), min(1.0, dual + _LONGER)
-        for k, target in enumerate(self._target):
-            x = xp.multiply(step.x[k], longer[0], out=target)
-            x += point.x[k]
-            z = xp.multiply(step.z[k], longer[1], out=self._scratch(k))
-            z += point.z[k]
-            x *= z
-            x -= xp.clip(x, _LOW * mu, _HIGH * mu)
-            xp.minimum(x, _HIGH * mu, out=x)
-            x *= -1.0
-            there = self.program.there[k]
-            if there is not None:
-                x *= there
-        none = self._no_residuals()
-        self.newton.step(self._target, none, self._more)
-        found = self._lengths(step, self._more)
-        gained = min(min(1.0, found[0]) - primal, min(1.0, found[1]) - dual)
-        if gained < _WORTH * _LONGER:
-            return None
-        _add(step, self._more)
-        return found
-
-    def _no_residuals(self) -> Residuals:
-        p, xp = self.program, self.program.xp
-        shapes = (p.a.shape, p.b.shape, p.source.shape, p.target.shape, p.price.shape)
-        return Residuals(*(xp.zeros(shape) for shape in shapes))
-
-    def _refine(self, rest: Residuals, total: float) -> None:
-        """Solve for what the step leaves of the equations, as long as that makes it less."""
-        program, step = self.program, self._step
-        left = self._left(rest, step, program.lane_sums(step.x[0]))
-        for _ in range(_REFINEMENTS):
-            size = left.size()
-            if size <= _INEXACT * total:
-                return
-            after = self._left(left, self._more, self.newton.step(None, left, self._more))
-            if not after.size() < _LESS * size:
-                return
-            _add(step, self._more)
-            left = after
-
-    def _left(self, rest: Residuals, step: Point, lanes: tuple[Array, Array]) -> Residuals:
+    def _without(self, rest: Residuals, step: Point, lanes: tuple[Array, Array]) -> Residuals:
         """What a step leaves of these residuals."""
         wide, there = self.program.to_lanes(step.x[3]), self.program.there
         kept = self.program.kept(step.x)
@@ -211,14 +256,6 @@ class CentralPath:
             0.0 * rest.routes,
         )
 
-    def _move(self, primal: float, dual: float) -> None:
-        point, step = self.point, self._step
-        for length, now, way in ((primal, point.x, step.x), (dual, point.z, step.z)):
-            for k, (x, d) in enumerate(zip(now, way, strict=True)):
-                x += self.program.xp.multiply(d, length, out=self._scratch(k))
-        point.u += dual * step.u
-        point.v += dual * step.v
-
 
 def _like(xp: Any, point: Point) -> Point:
     def empty(arrays: Arrays) -> Arrays:
@@ -227,8 +264,12 @@ def _like(xp: Any, point: Point) -> Point:
     return Point(empty(point.x), empty(point.z), xp.zeros(point.u.shape), xp.zeros(point.v.shape))
 
 
-def _add(step: Point, more: Point) -> None:
-    for x, d in zip((*step.x, *step.z), (*more.x, *more.z), strict=True):
-        x += d
-    step.u += more.u
-    step.v += more.v
+def _numbers(lengths: list[float]) -> list[float]:
+    if np.isnan(lengths).any():
+        raise FloatingPointError("the central path was lost")
+    return lengths
+
+
+def _steps(lengths: list[float]) -> list[float]:
+    """Whole steps where there is room for more."""
+    return [min(1.0, x) for x in _numbers(lengths)]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structot.solvers.interior_point.lanes.layout import Layout, Panel
-from structot.solvers.interior_point.lanes.namespace import NumPy
+from structot.solvers.interior_point.lanes.namespace import Number, NumPy
 
 Array = Any  # of the library in use
 # Over pairs, lanes of rows, lanes of columns, routes; then what is destroyed and what is created.
@@ -104,7 +104,7 @@ class Program:
 
     def lane_sums(self, X: Array) -> tuple[Array, Array]:
         """X(i, V_l) and X(U_k, j) of an array over pairs, shapes (n, L) and (K, m)."""
-        rows, cols = self.xp.zeros(self.source.shape), self.xp.zeros(self.target.shape)
+        rows, cols = self.xp.empty(self.source.shape), self.xp.empty(self.target.shape)
 
         def add(panel: Panel) -> None:
             pairs = panel.pairs(X)
@@ -120,7 +120,7 @@ class Program:
 
     def sums(self, rows: Array, cols: Array) -> Array:
         """The sum over all lanes of every route."""
-        total = self.xp.zeros(self.price.shape)
+        total = self.xp.empty(self.price.shape)
         for panel in self.panels:
             panel.routes(total)[...] = panel.source(rows).sum(2) + panel.target(cols).sum(2)
         return total
@@ -148,7 +148,7 @@ class Point:
     u: Array
     v: Array
 
-    def products(self, xp: NumPy) -> float:
+    def products(self, xp: NumPy) -> Number:
         """Σ x z."""
         return sum(xp.dot(x, z) for x, z in zip(self.x, self.z, strict=True))
 
@@ -162,6 +162,6 @@ class Residuals(NamedTuple):
     cols: Array
     routes: Array
 
-    def size(self) -> float:
+    def size(self) -> Number:
         """The mass that is missing or too much."""
-        return float(sum(abs(x).sum() for x in self[:4]))
+        return sum(abs(x).sum() for x in self[:4])

@@ -32,7 +32,7 @@ def first_point(program: Program, cost: Array) -> Point:
         P *= live
         _scale(program, P)
     u, v, z = (_potentials if program.pinned is not None else _even)(program, cost, P)
-    mu = xp.dot(P, z) / program.size
+    mu = float(xp.dot(P, z)) / program.size
     share, top = _shares(program, P)
     more = _widths(program, share, top, mu)
     slack = _slack(program, share, top, more)
@@ -72,7 +72,7 @@ def _slacks(
 def _even(program: Program, cost: Array, P: Array) -> tuple[Array, Array, Array]:
     """One potential for each side, within its price where it is relaxed, and z = C - u ⊕ v."""
     xp = program.xp
-    size = xp.dot(P, cost) / float(P.sum()) or 1.0
+    size = float(xp.dot(P, cost)) / float(P.sum()) or 1.0
     levels = [size if price is None else min(_WITHIN * price, size) for price in program.relaxed]
     return 0.0 * program.a - levels[0], 0.0 * program.b - levels[1], cost + (levels[0] + levels[1])
 
@@ -94,9 +94,9 @@ def _potentials(program: Program, cost: Array, P: Array) -> tuple[Array, Array, 
     if live is not None:
         z *= live
     mass = float(P.sum())
-    shift = xp.dot(P, abs(z)) / mass - min(xp.least(z), 0.0)
+    shift = float(xp.dot(P, abs(z))) / mass - min(float(xp.least(z)), 0.0)
     # One row or column, or a cost that is itself a sum u ⊕ v, leaves nothing but rounding.
-    shift = max(shift, _LEAST * xp.dot(P, cost) / mass) or 1.0
+    shift = max(shift, _LEAST * float(xp.dot(P, cost)) / mass) or 1.0
     z += shift
     return u - 0.5 * shift, v - 0.5 * shift, z
 

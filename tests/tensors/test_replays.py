@@ -1,0 +1,112 @@
+"""Stages of an iteration recorded as CUDA graphs: what that rests on, and that it changes nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: structot[torch]")
+
+from tensors.cases import clouds  # noqa: E402
+
+import structot as sot  # noqa: E402
+from structot.solvers.interior_point.lanes.path import CentralPath  # noqa: E402
+from structot.solvers.interior_point.lanes.start import first_point  # noqa: E402
+from structot.torch import replays  # noqa: E402
+from structot.torch.replays import Replays  # noqa: E402
+from structot.torch.routes import Certificate, RouteProblem  # noqa: E402
+
+on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+
+
+def problem(n: int, device: str = "cpu"):
+    M, rows, cols = clouds(n, n - 3)
+    weights = [torch.full((k,), 1.0 / k, dtype=torch.float64, device=device) for k in M.shape]
+    structure = sot.Routes(rows, cols, charge=0.3)
+    return RouteProblem.of(structure, torch.tensor(M, device=device), tuple(weights))
+
+
+def test_a_stage_run_again_does_the_same() -> None:
+    """What stages before the move read they do not change, so that a replay may be repeated."""
+    given = problem(24)
+    path = CentralPath(given.program, first_point(given.program, given.C))
+    made = Certificate(given, path)
+    *lengths, centre = path._predict_and_correct(path.total)
+    stages = (
+        (path._predict_and_correct, (path.total,)),
+        (path._centralise, (0.5, 0.4, float(centre))),
+        (path._measure, ()),
+        (path._solve_for_rest, ()),
+        (path._reach, ()),
+        (made.certify, ()),
+    )
+    assert all(float(x) > 0 for x in lengths)
+    for stage, numbers in stages:
+        once = [float(x) for x in stage(*numbers)]
+        steps = [x.clone() for step in (path._step, path._more) for x in (*step.x, *step.z)]
+        assert [float(x) for x in stage(*numbers)] == once, stage.__name__
+        again = [x for step in (path._step, path._more) for x in (*step.x, *step.z)]
+        assert all(torch.equal(x, y) for x, y in zip(again, steps, strict=True)), stage.__name__
+
+
+def test_there_are_no_graphs_where_there_is_no_such_device() -> None:
+    with Replays.on(torch.device("cpu"), 10) as found:
+        assert found is None
+
+
+@on_cuda
+@pytest.mark.parametrize("tol", [1e-7, 1e-13])
+def test_graphs_change_nothing(tol: float) -> None:
+    """Up to the last digits too, where factorisations fail and steps are refined."""
+    M, rows, cols = clouds(60, 50)
+    options = {"structure": sot.Routes(rows, cols, charge=0.3), "tol": tol}
+    M = torch.tensor(M, device="cuda")
+    results = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replays, "MOST_PAIRS", 0)
+        results.append(_quietly(M, options))
+    results += [_quietly(M, options) for _ in range(3)]
+    for result in results:
+        assert float(result.value) == pytest.approx(float(results[0].value), rel=3e-7)
+        assert result.gap <= max(tol, 1e-9)
+        assert result.verify().holds()
+
+
+@on_cuda
+def test_memory_of_graphs_is_held_once_and_given_back() -> None:
+    M, rows, cols = clouds(200, 150)
+    M = torch.tensor(M, device="cuda")
+
+    def solve_all() -> int:
+        for n in (200, 150, 100):
+            _quietly(M[:n], {"structure": sot.Routes(rows[:n], cols, charge=0.3), "tol": 1e-5})
+        return torch.cuda.memory_reserved()
+
+    solve_all()
+    held = solve_all()
+    assert solve_all() == held
+    Replays.release()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < held
+
+
+@on_cuda
+def test_a_stage_that_cannot_be_recorded_is_run() -> None:
+    M, rows, cols = clouds(30, 20)
+    device = torch.device("cuda", torch.cuda.current_device())
+    _quietly(torch.tensor(M, device=device), {"structure": sot.Routes(rows, cols), "tol": 1e-3})
+
+    def stage(x):
+        return (torch.as_tensor(float(x) + 1.0, device=device),)  # looks at the device
+
+    with Replays.on(device, 10) as found:
+        assert found is not None
+        assert found.run(stage, (2.0,)) == [3.0]
+        assert found.given_up
+
+
+def _quietly(M, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sot.ConvergenceWarning)
+        return sot.solve(M, **options)
