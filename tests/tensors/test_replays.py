@@ -1,4 +1,4 @@
-"""Stages of an iteration recorded as CUDA graphs: what that rests on, and that it changes nothing."""
+"""Stages of an iteration recorded as CUDA graphs: what that rests on; that it changes nothing."""
 
 from __future__ import annotations
 
