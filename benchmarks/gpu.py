@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import time
 import warnings
@@ -32,6 +33,8 @@ from structot.torch.dual import evaluate
 from structot.torch.engine import Goal, solve_stack
 from structot.torch.fixed_charge import FixedCharge, Layout
 from structot.torch.hessian import factorize
+from structot.torch.majorant import decreasing_regression
+from structot.torch.prox import BlockProx
 from structot.torch.routes import Certificate, RouteAnswer, RouteProblem, first_plan, improve
 
 RESULTS = Path(__file__).parent / "gpu.json"
@@ -196,6 +199,38 @@ def row_of_routes_against_cpu(device: Device, n: int, price: float) -> Row:
     return row
 
 
+def row_of_prox(device: Device, n: int) -> Row:
+    """The prox of Groups, 10 × 10 groups, beside the compiled one of the CPU with all its cores.
+
+    Both sort from scratch; the CPU once more from its last order, as its solvers do, for a point
+    that has moved by a thousandth.
+    """
+    M, source, target = clouds(n, device, torch.float64)
+    (layer,) = sot.Groups(source, target).bind(M.cpu().numpy()).layers
+    del M
+    prox = BlockProx.of(layer, device.device)
+    rng = np.random.default_rng(0)
+    V = rng.random(layer.w.size)
+    given = torch.as_tensor(V, device=device.device)
+    seconds, X, peak = device.timed(lambda: prox(given, 1.0))
+    notes: dict[str, Any] = {}
+    sizes, weights = np.diff(layer.start), prox.w
+    run = lambda: decreasing_regression(given, weights, sizes)  # noqa: E731
+    notes["majorant alone, of noise"], *_ = device.timed(run)
+    notes["sort alone"], *_ = device.timed(lambda: torch.argsort(given))
+    own = layer.prox_edges(V, 1.0)
+    notes["largest difference"] = float(np.abs(X.cpu().numpy() - own.X).max())
+    notes["pools"] = int(own.n_pools.sum())
+    for name, last in (("CPU, from scratch", None), ("CPU, from the last order", own)):
+        moved = V if last is None else V + 1e-3 * rng.random(V.size)
+        begin = time.perf_counter()
+        layer.prox_edges(moved, 1.0, last=last)
+        notes[name] = time.perf_counter() - begin
+    notes |= {"cores": os.cpu_count(), "peak GB": peak / 1e9}
+    task = f"prox of Groups, 10 × 10 groups, n = m = {n}"
+    return Row(task, seconds, arrays=peak / (layer.w.size * 8), notes=notes)
+
+
 def row_of_equality(device: Device, n: int) -> Row:
     """Values on the device beside those of NumPy."""
     run, (M, structure, reg) = fixed_charge(n, device, torch.float64, 1e-10)
@@ -281,6 +316,8 @@ def measure(device: Device, small: bool) -> dict[str, Any]:
     for price in (0.02, 0.1, 0.5):
         tasks.append(partial(row_of_routes_against_cpu, device, middle, price))
         tasks.append(partial(row_of_routes, device, large, price, (6.0, 10.0)))
+    for n in (middle, large):
+        tasks.append(partial(row_of_prox, device, n))
     rows = []
     for task in tasks:
         try:

@@ -72,6 +72,25 @@ def test_what_the_device_cannot_do_is_left_to_arrays() -> None:
     )
 
 
+def test_prices_that_forbid_cost_no_digits() -> None:
+    """They are left out first, by arrays; where they must be paid they are prices."""
+    M, rows, cols = clouds(9, 10)
+    forbidden = np.random.default_rng(0).random(M.shape) < 0.25
+    structure = sot.Routes(rows, cols, charge=0.2, units="cost")
+    options = {"structure": structure, "tol": 1e-7}
+    wanted = sot.solve(np.where(forbidden, np.inf, M), **options)
+    found = sot.solve(torch.tensor(np.where(forbidden, 1e15 * (1.0 + M), M)), **options)
+    assert found.converged
+    assert found.method.endswith("(by NumPy, on the CPU)")
+    assert (found.plan.numpy()[forbidden] == 0.0).all()
+    assert float(found.value) == pytest.approx(wanted.value, rel=2e-7)
+    M[3] *= 1e9
+    dear = sot.solve(torch.tensor(M), **options)
+    assert dear.method == "interior_point"
+    assert dear.converged
+    assert dear.verify().holds()
+
+
 def test_limits_are_statuses() -> None:
     M, rows, cols = clouds(20, 20)
     structure = sot.Routes(rows, cols)

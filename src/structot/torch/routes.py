@@ -27,6 +27,7 @@ from structot.structures.routes import Routes
 from structot.submodular.lanes import Lanes
 from structot.torch.batch import Limits, Watcher, lowered
 from structot.torch.namespace import Torch
+from structot.torch.prohibitive import has_prohibitive
 
 # A certificate is made each time that Σ x z has fallen below this part of what it was at the last.
 _NEWS = 0.2
@@ -66,6 +67,8 @@ class RouteProblem:
         total = float(a.sum())
         share = np.maximum.outer(np.bincount(rows, a), np.bincount(cols, b)) / total
         linear = _linear(terms, M)
+        if has_prohibitive(linear, price / total):
+            return "prices that stand for forbidden pairs"
         level = float(weights[0] @ linear @ weights[1]) / total + float(np.sum(price * share))
         cost, mass = _power_of_two(level / total), _power_of_two(total)
         layout = Layout.without_costs(lanes.in_units(cost, mass))
