@@ -58,6 +58,10 @@ def structures(rows: Array, cols: Array) -> dict[str, sot.structures.Structure |
 NAMES = list(structures(np.zeros(1, int), np.zeros(1, int)))
 
 
+# A reach within which no edge leaves its pool.
+NOWHERE = 1e-30
+
+
 # -- the dual function -----------------------------------------------------------------------------
 
 
@@ -74,7 +78,7 @@ def test_gradient_and_hessian_are_the_derivatives_of_the_dual_function(name: str
         return dual.evaluate(x[:7], x[7:], 0.7)
 
     at(x)
-    gradient, H = dual.gradient, dual.hessian(0.0)
+    gradient, H = dual.gradient, dual.hessian(NOWHERE)
     steps = 1e-5 * np.eye(16)
     slopes = np.array([(at(x + h) - at(x - h)) / 2e-5 for h in steps])
     np.testing.assert_allclose(slopes, gradient, atol=1e-8 * max(1.0, np.abs(gradient).max()))
@@ -92,7 +96,7 @@ def test_gradient_and_hessian_are_the_derivatives_of_the_dual_function(name: str
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_model_of_a_step_has_the_curvature_and_the_plan_it_says(name: str) -> None:
-    """Share 1 is the Hessian with K fixed; the plan after a Newton step has the right marginals."""
+    """Every edge moves alone within any reach; the plan after a step has the right marginals."""
     M, rows, cols = cloud(7, 9)
     rng = np.random.default_rng(14)
     a, b = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(9))
@@ -100,20 +104,31 @@ def test_the_model_of_a_step_has_the_curvature_and_the_plan_it_says(name: str) -
     dual = smooth_dual(problem)
     x = 0.3 * rng.normal(size=16)
     dual.evaluate(x[:7], x[7:], 0.7)
-    pooled, alone = dual.hessian(0.0).matrix(), dual.hessian(1.0).matrix()
-    np.testing.assert_allclose(
-        dual.hessian(0.25).matrix(), 0.75 * pooled + 0.25 * alone, atol=1e-12 * alone.max()
-    )
-    # Pools that are taken apart have more curvature, never less.
-    assert np.linalg.eigvalsh(alone - pooled).min() >= -1e-12 * alone.max()
     theta = dual.plan() / (0.7 * np.broadcast_to(problem.metric, M.shape))
-    np.testing.assert_allclose(alone[:7, 7:], theta, rtol=1e-12, atol=1e-14 * alone.max())
-    for share in (0.0, 0.25, 1.0):
-        H = dual.hessian(share).matrix()
+    np.testing.assert_allclose(dual.hessian(1e30).single, theta, rtol=1e-12, atol=1e-16)
+    last = dual.hessian(NOWHERE).matrix()
+    for reach in (NOWHERE, 0.01, 1.0, 1e30):
+        H = dual.hessian(reach).matrix()
+        # What may leave its pool adds curvature, the more of it the longer the reach.
+        assert np.linalg.eigvalsh(H - last).min() >= -1e-12 * H.max()
+        last = H
         s = 1e-4 * rng.normal(size=16)
-        moved = dual.response(s, share)
+        moved = dual.response(s)
         change = np.concatenate([(moved - dual.plan()).sum(axis=k) for k in (1, 0)])
         np.testing.assert_allclose(change, H @ s, atol=1e-12 * H.max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_change_of_a_step_is_its_mean_over_the_plan(name: str) -> None:
+    M, rows, cols = cloud(7, 9)
+    problem = Problem.of(M, structure=structures(rows, cols)[name], reg=0.7)
+    dual = smooth_dual(problem)
+    rng = np.random.default_rng(6)
+    dual.evaluate(0.3 * rng.normal(size=7), 0.3 * rng.normal(size=9), 0.7)
+    s, X = rng.normal(size=16), dual.plan()
+    expected = np.sqrt((X * np.add.outer(s[:7], s[7:]) ** 2).sum() / X.sum())
+    pooled = isinstance(dual, BlocksDual)
+    assert dual.change(s) == pytest.approx(expected if pooled else 0.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -197,8 +212,8 @@ def test_coverage_without_a_sort_agrees_with_the_isotonic_regression(own_targets
         p, q = rng.normal(size=12), rng.normal(size=10)
         assert fast.evaluate(p, q, 0.2) == pytest.approx(general.evaluate(p, q, 0.2), rel=1e-13)
         np.testing.assert_allclose(fast.plan(), general.plan(), rtol=1e-11, atol=1e-20)
-        H, G = fast.hessian(0.0).matrix(), general.hessian(0.0).matrix()
-        np.testing.assert_allclose(H, G, atol=1e-11 * G.max())
+        H, G = fast.hessian(0.1).matrix(), general.hessian(0.1).matrix()
+        np.testing.assert_allclose(H, G, atol=1e-10 * G.max())
         np.testing.assert_allclose(fast.cost(), general.cost(), atol=1e-12)
         P, value = general.round()
         assert fast.value(P) == pytest.approx(value, rel=1e-13)

@@ -91,19 +91,23 @@ class SmoothDual(ABC):
         """Set X, rows and cols at (p, q); return Σ d X."""
 
     @abstractmethod
-    def hessian(self, share: float) -> Hessian:
-        """H at the last point, ``share`` of it as if every edge moved alone (K fixed)."""
+    def hessian(self, reach: float) -> Hessian:
+        """H at the last point, with the curvature of edges that come loose within the reach."""
 
     def stiffened(self, H: Hessian, s: Array) -> Hessian | None:
         """H with more curvature where a step s would make X explode; None if it does nowhere."""
         return None
 
     @abstractmethod
-    def response(self, s: Array, share: float) -> Array:
+    def response(self, s: Array) -> Array:
         """X after a step s of the multipliers as the last H foresees it, cut at 0, (n, m).
 
         Once per H.
         """
+
+    def change(self, s: Array) -> float:
+        """By how much a step s changes p ⊕ q, in quadratic mean over X; 0 without pools."""
+        return 0.0
 
     @abstractmethod
     def drift(self) -> Array:
@@ -243,10 +247,17 @@ class BlocksDual(SmoothDual):
         """In H, pools of smaller values are taken apart."""
         return 1e-4 * self.smallest
 
-    def hessian(self, share: float) -> Hessian:
-        F, theta = self.layer, np.empty(self.X.size)
-        level = step_kernels.pool_shares(
-            F.edges, self.pools, self.rate, share, self._negligible, theta
+    def _loose(self, reach: float) -> Array:
+        """To which share edges are loose, (E,), where they are in pools of several."""
+        share = np.empty(self.X.size)
+        self._each(step_kernels.subgradient, self.layer.w, self.V, self.X, self.rate, share)
+        self.layer.loosen_edges(share, self.pools, reach)
+        return share
+
+    def hessian(self, reach: float) -> Hessian:
+        F, theta = self.layer, self._loose(reach)
+        level = step_kernels.edge_curvatures(
+            F.edges, self.pools, self.rate, self._negligible, theta
         )
         single = F.scatter(theta)
         self._theta = theta
@@ -261,12 +272,17 @@ class BlocksDual(SmoothDual):
         found = self._each(step_kernels.stiffen, *shared, H.softness, self._theta)
         return Hessian(F.scatter(self._theta), H.pools, H.weight) if any(found) else None
 
-    def response(self, s: Array, share: float) -> Array:
+    def response(self, s: Array) -> Array:
         F, out = self.layer, np.empty(self.X.size)
-        model = self.rate, share, self._negligible, self._theta
+        model = self.rate, self._negligible, self._theta
         step_kernels.respond(F.edges, self.pools, *model, s, self.shape[0], out)
         self._theta = np.empty(0)  # as large as the plan, and of the last H
         return F.scatter(out)
+
+    def change(self, s: Array) -> float:
+        parts = self._each(step_kernels.squared_change, self.X, s, self.shape[0])
+        mass = float(self.rows.sum())
+        return float(np.sqrt(sum(parts) / mass)) if mass > 0.0 else 0.0
 
     def drift(self) -> Array:
         parts = self._each(step_kernels.drift, self.la, self.lb, self.X, *self.shape)

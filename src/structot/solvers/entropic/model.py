@@ -22,10 +22,13 @@ _RIDGE = 1e-10
 
 
 class Direction(NamedTuple):
-    """A step s of the multipliers, and the slope of φ along it."""
+    """A step s of the multipliers, the slope of φ along it, and by how much it changes p ⊕ q, on
+    average (quadratic) over the plan.
+    """
 
     s: Array
     slope: float
+    change: float
 
 
 class Steps:
@@ -35,30 +38,35 @@ class Steps:
     ----------
     rounds
         So often a step is computed anew with more curvature on edges that it makes explode.
-    reach
+    longest
         No step is longer.
     """
 
     def __init__(
-        self, problem: Problem, dual: SmoothDual, directions: Directions, rounds: int, reach: float
+        self,
+        problem: Problem,
+        dual: SmoothDual,
+        directions: Directions,
+        rounds: int,
+        longest: float,
     ) -> None:
         self.marginals, self.dual, self.directions = problem.marginals, dual, directions
-        self.rounds, self.reach = rounds, reach
+        self.rounds, self.longest = rounds, longest
         self._standing: Array | None = None  # multipliers that end where their domain does
 
-    def best(self, share: float, extra: Array | float = 0.0) -> Direction:
-        """The step towards the gradient and ``extra``."""
-        s, slope = self.found(share, self.rounds, extra)
+    def best(self, reach: float, extra: Array | float = 0.0) -> Direction:
+        """The step towards the gradient and ``extra``, of a model for steps of this reach."""
+        s, slope = self._found(reach, extra)
         # Parts of the plan that hardly meet make H nearly singular: no step beyond all costs.
-        longest = float(np.abs(s).max())
-        part = self.reach / longest if longest > self.reach else 1.0
-        return Direction(part * s, part * slope)
+        length = float(np.abs(s).max())
+        part = self.longest / length if length > self.longest else 1.0
+        return Direction(part * s, part * slope, part * self.dual.change(s))
 
-    def found(self, share: float, rounds: int = 0, extra: Array | float = 0.0) -> Direction:
+    def _found(self, reach: float, extra: Array | float) -> tuple[Array, float]:
         """The same, however long."""
-        dual, H = self.dual, self.dual.hessian(share)
+        dual, H = self.dual, self.dual.hessian(reach)
         g = dual.inner_gradient + extra
-        left = rounds
+        left = self.rounds
 
         def stiffer(s: Array) -> Model | None:
             nonlocal H, left
@@ -82,8 +90,8 @@ class Steps:
             s, self._standing, slope = step
         self.directions.forget()
         if np.isfinite(s).all():
-            return Direction(s, slope)
-        return Direction(np.zeros_like(s), 0.0)  # H has over- or underflowed
+            return s, slope
+        return np.zeros_like(s), 0.0  # H has over- or underflowed
 
     def _model(self, H: Hessian, g: Array) -> Model:
         dual = self.dual

@@ -2,14 +2,12 @@
 
     min_{P in U(a,b)}  f(P) + reg Σ d (P log(P/r) - P + r),      r = a bᵀ / T
 
-Notation. φ(p, q) the dual function of `dual.py`, g its gradient, H its negative Hessian, K in B(F)
-the worst cost at (p, q). A step solves
-
-    ((1 - share) H + share H_K) s = g,        H_K the Hessian with K fixed,
-
-where pools move as a whole in H and every edge moves alone in H_K: the curvature that H takes on
-where pools break. Small reg is reached by following the path of the maximisers as reg falls: the
-same matrix says how they move, p' = dp/d log reg, so that every change of reg is a Newton step too.
+Notation. φ(p, q) the dual function of `dual.py`, g its gradient, H its negative Hessian. A step
+solves (H + H_loose) s = g, where pools move as a whole in H, and H_loose is the curvature of edges
+that leave their pool within the *reach* (`blocks/kinks.py`): the change of p ⊕ q that the last step
+would have made on average over the plan, so that a step that leads too far makes the next model
+stiffer. Small reg is reached by following the path of the maximisers as reg falls: the same matrix
+says how they move, p' = dp/d log reg, so that every change of reg is a Newton step too.
 """
 
 from __future__ import annotations
@@ -31,9 +29,6 @@ from structot.solvers.entropic.hessian import Directions
 from structot.solvers.entropic.model import Direction, Steps
 from structot.solvers.entropic.special import smooth_dual
 from structot.solvers.start import Start
-
-# Some edges leave their pools in any step, and where a plan is repaired.
-_LEAST_SHARE, _REPAIR_SHARE = 1e-4, 1e-3
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,6 @@ class Entropic(Solver):
     sweeps, few_sweeps
         Sinkhorn sweeps with K fixed, at the start (a tenth of them where weights differ or
         marginals are relaxed) and, with equal weights, after a shortened step.
-    share
-        The share of H_K in the first matrix; it follows the outcome of steps from there.
     rounds
         So often a direction is computed anew with more curvature on edges that it makes explode.
     news, news_steps, patience
@@ -84,12 +77,11 @@ class Entropic(Solver):
     first_reg: float = 0.02
     first_reg_weighted: float = 1.0
     stage: float = 2.0
-    near: float = 1.5
+    near: float = 2.0
     stage_steps: int = 40
     sweeps: int = 40
     few_sweeps: int = 3
-    share: float = 0.3
-    rounds: int = 3
+    rounds: int = 1
     news: float = 0.25
     news_steps: int = 8
     patience: int = 12
@@ -128,15 +120,15 @@ class _Ascent:
         self.dual = dual = smooth_dual(problem)
         sizes = options.dense, options.dense_last, options.cg_steps
         directions = Directions(problem.blocks, not dual.uniform, *sizes)
-        self.share = options.share
         # A point of B(F) to begin with.
         self.K = dual.plain_cost() if start.plan is None else problem.function.greedy(start.plan)
         dual.p, dual.q = problem.marginals.fitted(self.K, np.zeros(problem.shape[0]))
         self._walled = False  # whether walls have stopped anything on the way
         costs = float(np.abs(self.K).max(where=np.isfinite(self.K), initial=0.0))
-        reach = costs + 50.0 * problem.reg  # no sensible step is longer
-        self.model = Steps(problem, dual, directions, options.rounds, reach)
+        longest = costs + 50.0 * problem.reg  # no sensible step is longer
+        self.model = Steps(problem, dual, directions, options.rounds, longest)
         self.first_reg = self._first_reg()
+        self.reach = self.first_reg
 
     def steps(self, start: Start) -> Iterator[Step | None]:
         """The iterations."""
@@ -240,12 +232,8 @@ class _Ascent:
 
     def _certified(self, s: Array) -> Step:
         """What X, moved by the model to meet the marginals, and (p, q) prove."""
-        dual, share = self.dual, self.share
-        if not dual.uniform:
-            # A plan whose pools hold together costs less, and few edges need to move alone.
-            share = _REPAIR_SHARE
-            s = self.model.found(share).s
-        plan = dual.round(dual.response(s, share))
+        dual = self.dual
+        plan = dual.round(dual.response(s))
         return _step(*plan, dual.prove(dual.p, dual.q, dual.cost()))
 
     def _kept(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
@@ -257,7 +245,7 @@ class _Ascent:
         return relaxed.clip(*lower)
 
     def _direction(self, extra: Array | float = 0.0) -> Direction:
-        return self.model.best(self.share, extra)
+        return self.model.best(self.reach, extra)
 
     def _noise(self, point: Iterate) -> float:
         """Differences of φ below this are rounding."""
@@ -284,7 +272,7 @@ class _Ascent:
 
     def _ascend(self, point: Iterate, direction: Direction, walls: bool) -> Iterate | None:
         dual, noise = self.dual, self._noise(point)
-        s, slope = direction
+        s, slope, change = direction
         error, t = dual.error, 1.0
         promised = self._promise(point)
         while slope > 0.0:
@@ -294,7 +282,7 @@ class _Ascent:
             level = slope <= 1e2 * noise  # only the gradient can tell better from worse
             if found.phi >= point.phi + 1e-4 * rise or (level and dual.error < 0.9 * error):
                 agreement = (found.phi - point.phi) / (0.5 * slope)
-                self._adapt(t, agreement)
+                self.reach = max(change, np.finfo(float).tiny)
                 if t < 1.0 and dual.uniform:
                     return self._rebalanced(found)
                 return self._further(point, s, found) if agreement > 1.5 and not level else found
@@ -352,13 +340,6 @@ class _Ascent:
             found = farther
         self.dual.evaluate(found.p, found.q, self.dual.reg)
         return found
-
-    def _adapt(self, t: float, agreement: float) -> None:
-        """Follow how well the model foresaw φ: pools break less, or more, than the share says."""
-        if t == 1.0 and agreement > 1.0:
-            self.share = max(0.25 * self.share, _LEAST_SHARE)
-        elif t < 1.0 or agreement < 0.25:
-            self.share = min(4.0 * self.share, 1.0)
 
 
 def _step(P: Array, value: float, proof: Dual) -> Step:

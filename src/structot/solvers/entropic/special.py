@@ -11,7 +11,7 @@ from structot._parallel import over_blocks
 from structot._typing import Array
 from structot.blocks.pools import Pools
 from structot.problem import Problem
-from structot.solvers.entropic import kernels
+from structot.solvers.entropic import kernels, step_kernels
 from structot.solvers.entropic.dual import BlocksDual, SmoothDual, is_uniform, sums_of
 from structot.solvers.entropic.hessian import Hessian
 
@@ -38,10 +38,10 @@ class PlainDual(SmoothDual):
         self.rows, self.cols = sums_of(parts, 0), sums_of(parts, 1)
         return float(self.rows.sum())
 
-    def hessian(self, share: float) -> Hessian:
+    def hessian(self, reach: float) -> Hessian:
         return Hessian(self.X / self.reg)
 
-    def response(self, s: Array, share: float) -> Array:
+    def response(self, s: Array) -> Array:
         n = self.shape[0]
         return np.maximum(self.X * (1.0 + np.add.outer(s[:n], s[n:]) / self.reg), 0.0)
 
@@ -92,10 +92,14 @@ class CoverageDual(BlocksDual):
     def stiffened(self, H: Hessian, s: Array) -> Hessian | None:
         return None  # no edge is stiffer than the others
 
-    def hessian(self, share: float) -> Hessian:
-        P = self.pools
+    def _loose(self, reach: float) -> Array:
+        P, share = self.pools, np.empty(self.X.size)
         kernels.pool_capped(self.layer.start, self.X, self.cap, P.order, P.end, P.n_pools)
-        return super().hessian(share)
+        caps = self.level, self.cap, P.n_pools
+        shared = *self._weights, self.reg, caps, self.X, share
+        self._each(step_kernels.capped_subgradient, *shared)
+        self.layer.loosen_edges(share, P, reach)
+        return share
 
     def plain_cost(self) -> Array:
         size = np.diff(self.layer.start)

@@ -1,6 +1,7 @@
 """Compiled parts of a Newton step: what edges and pools do where the multipliers or reg move.
 
-Notation as in `kernels.py`; θ the curvature of edges that move alone: X / (reg w), or a share.
+Notation as in `kernels.py`; θ the curvature of edges that move alone: X / (reg w), or
+the share of it to which an edge of a pool of several is loose (`blocks/kinks.py`).
 """
 
 import numpy as np
@@ -25,6 +26,17 @@ def drift(first, last, start, row, col, la, lb, X, n, m):
             rows[row[e]] += x
             cols[col[e]] += x
     return rows, cols
+
+
+@_jit
+def squared_change(first, last, start, row, col, X, s, n):
+    """Σ X (s_i + s_j)² over the edges of some blocks."""
+    total = 0.0
+    for e in range(start[first], start[last]):
+        if X[e] > 0.0:
+            x = s[row[e]] + s[n + col[e]]
+            total += X[e] * x * x
+    return total
 
 
 @_jit
@@ -73,15 +85,38 @@ def stiffen(first, last, start, row, col, w, alone, V, X, a, b, reg, s, softness
 
 
 @_jit
-def pool_shares(edges, pools, reg, share, above, theta):
-    """θ = X / (reg w), ``share`` of it where X > above is the value of several edges.
+def subgradient(first, last, start, row, col, w, V, X, reg, K):
+    """K = reg w (V - log X) on the edges of some blocks."""
+    for e in range(start[first], start[last]):
+        K[e] = reg * w[e] * (V[e] - np.log(X[e])) if X[e] > 0.0 else -np.inf
 
-    Returns (1 - share) X times the reciprocal of reg for each of these pools, in order.
+
+@_jit
+def capped_subgradient(first, last, start, row, col, C, la, lb, p, q, reg, caps, X, K):
+    """The same where several edges of a block are capped; 1, the share of what is alone, elsewhere.
+
+    ``caps`` are, per block, log X of capped edges, X, and the number of pools of several of them.
+    """
+    level, cap, n_pools = caps
+    for b in range(first, last):
+        for e in range(start[b], start[b + 1]):
+            K[e] = 1.0
+            if n_pools[b] > 0 and X[e] == cap[b]:
+                z = p[row[e]] + q[col[e]]
+                if C.size > 0:
+                    z -= C[e]
+                K[e] = z + reg * (la[row[e]] + lb[col[e]] - level[b])
+
+
+@_jit
+def edge_curvatures(edges, pools, reg, above, theta):
+    """θ, at first the share to which edges are loose, times X / (reg w); all of it for pools of one
+    edge, and of several where X <= above.
+
+    Returns X / reg of the other pools, in order.
     """
     start, w = edges.start, edges.w
     order, X = pools.order, pools.X
-    for e in range(X.size):
-        theta[e] = X[e] / (reg * w[e])
     count = 0
     for b in range(start.size - 1):
         count += pools.n_pools[b]
@@ -94,19 +129,21 @@ def pool_shares(edges, pools, reg, share, above, theta):
             high = pools.end[s + t]
             x = X[s + order[s + low]]
             if high - low > 1 and x > above:
-                level[number] = (1.0 - share) * x / reg
+                level[number] = x / reg
                 number += 1
+            else:
                 for k in range(low, high):
-                    theta[s + order[s + k]] *= share
+                    theta[s + order[s + k]] = 1.0
             low = high
+        for e in range(s, start[b + 1]):
+            theta[e] = theta[e] * X[e] / (reg * w[e]) if X[e] > 0.0 else 0.0
     return level[:number]
 
 
 @_jit
-def respond(edges, pools, reg, share, above, theta, s, n, out):
-    """out = max(0, X + change), the change that a step s of the multipliers makes in the model.
-
-    Every edge moves alone by θ s, and with its pool by ``1 - share`` of what that does as a whole.
+def respond(edges, pools, reg, above, theta, s, n, out):
+    """out = max(0, X + change), the change that a step s of the multipliers makes in the model:
+    every edge moves alone by θ s, and with its pool.
     """
     start, row, col, w = edges
     order, X = pools.order, pools.X
@@ -126,7 +163,7 @@ def respond(edges, pools, reg, share, above, theta, s, n, out):
                     rise += s[row[e]] + s[n + col[e]]
                     weight += w[e]
                 for k in range(low, high):
-                    out[begin + order[begin + k]] += (1.0 - share) * x * rise / (reg * weight)
+                    out[begin + order[begin + k]] += x * rise / (reg * weight)
             low = high
     for e in range(X.size):
         out[e] = max(out[e], 0.0)
