@@ -20,6 +20,7 @@ HEAVY = ("numba", "ot", "torch", "sklearn", "matplotlib", "pandas")
 OPTIONAL = (
     *("matplotlib", "skimage", "sklearn", "joblib", "typer", "rich", "markdown_it", "torch"),
     "skada",
+    "triton",
 )
 
 

@@ -8,12 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: structot[torch]")
 
-from tensors.cases import clouds  # noqa: E402
+from tensors.cases import NAMES, clouds, structures  # noqa: E402
 
 import structot as sot  # noqa: E402
 from structot.solvers.interior_point.lanes.path import CentralPath  # noqa: E402
 from structot.solvers.interior_point.lanes.start import first_point  # noqa: E402
-from structot.torch import replays  # noqa: E402
+from structot.torch import dual, replays  # noqa: E402
 from structot.torch.replays import Replays  # noqa: E402
 from structot.torch.routes import Certificate, RouteProblem  # noqa: E402
 
@@ -92,10 +92,8 @@ def test_memory_of_graphs_is_held_once_and_given_back() -> None:
 
 
 @on_cuda
-def test_a_stage_that_cannot_be_recorded_is_run() -> None:
-    M, rows, cols = clouds(30, 20)
+def test_what_cannot_be_recorded_is_run() -> None:
     device = torch.device("cuda", torch.cuda.current_device())
-    _quietly(torch.tensor(M, device=device), {"structure": sot.Routes(rows, cols), "tol": 1e-3})
 
     def stage(x):
         return (torch.as_tensor(float(x) + 1.0, device=device),)  # looks at the device
@@ -104,6 +102,38 @@ def test_a_stage_that_cannot_be_recorded_is_run() -> None:
         assert found is not None
         assert found.run(stage, (2.0,)) == [3.0]
         assert found.given_up
+
+
+@on_cuda
+@pytest.mark.parametrize("name", NAMES)
+def test_graphs_of_single_problems_change_nothing(name: str) -> None:
+    M, rows, cols = clouds(40, 37)
+    M, structure = torch.tensor(M, device="cuda"), structures(rows, cols)[name]
+    for reg in (0.2, 0.01):
+        options = {"structure": structure, "reg": reg, "tol": 1e-8}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(replays, "MOST_PAIRS", 0)
+            expected = _quietly(M, options)
+        for _ in range(2):
+            result = _quietly(M, options)
+            assert float(result.value) == pytest.approx(float(expected.value), rel=3e-8)
+            assert result.converged == expected.converged
+            assert result.verify().holds()
+
+
+@on_cuda
+@pytest.mark.parametrize("shape", [(1, 3, 5, 7, 1), (2, 2, 33, 40, 1), (1, 2, 20, 3, 6)])
+def test_the_kernel_of_levels_is_the_reference(shape: tuple) -> None:
+    kernel = dual.fused_levels()
+    if kernel is None:
+        pytest.skip("no compiler for Triton")
+    generator = torch.Generator("cuda").manual_seed(0)
+    new = {"generator": generator, "dtype": torch.float64, "device": "cuda"}
+    V = torch.randn(*shape, **new)
+    supply = 3.0 * torch.rand(shape[0], shape[1], shape[3], **new)
+    for guess in (None, torch.randn(supply.shape, **new)):
+        found = kernel(V, supply, guess, 200, 2.0**-50)
+        torch.testing.assert_close(found, dual.reference_levels(V, supply, guess))
 
 
 def _quietly(M, options):

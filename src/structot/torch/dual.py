@@ -9,7 +9,9 @@ the pairs with V > t. φ(p, q) = a·p + b·q - reg Σ (X - r) is concave and smo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -66,7 +68,7 @@ def log_plan(stack: Stack, p: Tensor, q: Tensor, reg: Tensor, tile: Tile) -> Ten
         p[tile] * per_problem(rate, p) + stack.log_a[tile],
         q[problems] * per_problem(rate, q) + stack.log_b[problems],
     )
-    if rate.numel() == 1:
+    if rate.numel() == 1 and not stack.recording:
         return V.sub_(stack.C[tile], alpha=float(rate))
     return V.sub_(stack.C[tile] * per_problem(rate, V))
 
@@ -86,6 +88,31 @@ def levels(V: Tensor, supply: Tensor, guess: Tensor | None) -> Tensor:
     guess
         Where to begin; None where nothing is known.
     """
+    fused = fused_levels() if V.is_cuda else None
+    if fused is not None:
+        return fused(V, supply, guess, _ROUNDS, _EXACT)
+    return reference_levels(V, supply, guess)
+
+
+@cache
+def fused_levels() -> Callable[..., Tensor] | None:
+    """The kernel of `fused`; None where it cannot be compiled, or does not what it should."""
+    if find_spec("triton") is None:
+        return None
+    new: dict[str, Any] = {"dtype": torch.float64, "device": "cuda"}
+    V = torch.linspace(0.0, 1.0, 24, **new).view(1, 2, 3, 4, 1)
+    supply = torch.full((1, 2, 4), 0.5, **new)
+    try:
+        from structot.torch.fused import levels as kernel
+
+        found = kernel(V, supply, None, _ROUNDS, _EXACT)
+    except Exception:  # whatever it is that a compiler lacks
+        return None
+    return kernel if torch.allclose(found, reference_levels(V, supply, None)) else None
+
+
+def reference_levels(V: Tensor, supply: Tensor, guess: Tensor | None) -> Tensor:
+    """`levels` by operations on whole arrays."""
     top = V.amax((2, 4))
     least = top - supply
     t = least if guess is None else torch.where(guess < top, guess, least)
@@ -116,18 +143,28 @@ def capped_plan(
 
 def evaluate(stack: Stack, p: Tensor, q: Tensor, reg: Tensor, guess: Tensor | None = None) -> Point:
     """φ and its gradient at (p, q) for this reg; ``guess`` are levels to begin from."""
-    point, _ = _pass(stack, p, q, reg, guess, sweep=False)
-    return point
+
+    def work(p: Tensor, q: Tensor, reg: Tensor, guess: Tensor | None) -> tuple[Tensor | None, ...]:
+        point, _ = _pass(stack, p, q, reg, guess, sweep=False)
+        return point[2:]
+
+    phi, rows, cols, level = stack.recorded(work, p, q, reg, guess)
+    return Point(p, q, phi, rows, cols, level)
 
 
 def sweep(stack: Stack, point: Point, reg: Tensor, times: int) -> Point:
     """Exact ascent of φ = max_K φ_K in K, p and q in turns: Sinkhorn's iteration with caps."""
+
+    def once(p: Tensor, q: Tensor, reg: Tensor, level: Tensor | None) -> tuple[Tensor | None, ...]:
+        at, cols = _pass(stack, p, q, reg, level, sweep=True)
+        p = p + per_problem(reg, p) * _log_ratio(stack.a, at.rows)
+        q = q + per_problem(reg, q) * _log_ratio(stack.b, cols)
+        return p, q, at.level
+
+    p, q, level = point.p, point.q, point.level
     for _ in range(times):
-        at, cols = _pass(stack, point.p, point.q, reg, point.level, sweep=True)
-        p = point.p + per_problem(reg, point.p) * _log_ratio(stack.a, at.rows)
-        q = point.q + per_problem(reg, point.q) * _log_ratio(stack.b, cols)
-        point = at._replace(p=p, q=q)
-    return evaluate(stack, point.p, point.q, reg, point.level)
+        p, q, level = stack.recorded(once, p, q, reg, level)
+    return evaluate(stack, p, q, reg, level)
 
 
 def _pass(

@@ -7,7 +7,8 @@ ends, and the best plan and the best bound so far are the answer in every case.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import torch
@@ -16,9 +17,10 @@ from torch import Tensor
 from structot._deadline import Deadline, OutOfTime
 from structot.outcome import Status
 from structot.torch import proof
-from structot.torch.dual import Point
+from structot.torch.dual import Point, fused_levels
 from structot.torch.newton import Ascent, Options
 from structot.torch.proof import Rounding, Value
+from structot.torch.replays import LARGE, Replays
 from structot.torch.stack import Stack
 
 # A certificate is made when the marginal error has fallen by this factor, or after so many steps.
@@ -89,13 +91,22 @@ def solve_stack(
 
     ``report`` is called after every iteration; a true answer stops all problems.
     """
-    run = _Run(stack, goal, options or Options())
-    try:
-        with deadline.in_force():
-            run.loop(report)
-    except OutOfTime:
-        run.close(Code.TIME_LIMIT)
+    with _replays(stack) as replays:
+        run = _Run(replace(stack, replays=replays), goal, options or Options())
+        try:
+            with deadline.in_force():
+                run.loop(report)
+        except OutOfTime:
+            run.close(Code.TIME_LIMIT)
     return run.answers
+
+
+def _replays(stack: Stack) -> AbstractContextManager[Replays | None]:
+    """Graphs for a single problem whose steps need no look at the device."""
+    levels = stack.price is None or (stack.C.is_cuda and fused_levels() is not None)
+    if stack.count > 1 or not levels or stack.b.shape[2] > LARGE:
+        return nullcontext()
+    return Replays.on(stack.C.device, stack.C.numel())
 
 
 class _Run:

@@ -51,6 +51,29 @@ class Factors:
         return x.view_as(rows), y.view_as(cols)
 
 
+def newton_direction(
+    stack: Stack, point: Point, reg: Tensor, damping: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(x, y) with (H + D)(x, y) = (a - X1, b - Xᵀ1)."""
+
+    def direction(
+        p: Tensor,
+        q: Tensor,
+        rows: Tensor,
+        cols: Tensor,
+        level: Tensor | None,
+        reg: Tensor,
+        damping: Tensor,
+    ) -> tuple[Tensor, ...]:
+        here = Point(p, q, reg, rows, cols, level)  # φ is of no use here
+        factors = factorize(stack, here, reg, damping)
+        return factors.solve(stack.a - rows, stack.b - cols)
+
+    p, q, _, rows, cols, level = point
+    x, y = stack.recorded(direction, p, q, rows, cols, level, reg, damping)
+    return x, y
+
+
 def factorize(
     stack: Stack, point: Point, reg: Tensor, damping: Tensor, lent: float = LENT
 ) -> Factors:
@@ -88,7 +111,7 @@ def factorize(
     schur.diagonal(dim1=1, dim2=2).add_(single.flatten(1))
     a = stack.a.flatten(1) * (reg * stack.total).rsqrt()[:, None]
     schur.baddbmm_(a[:, :, None], a[:, None])
-    L_, scale = _cholesky(schur, diagonal.flatten(1))
+    L_, scale = _cholesky(schur, diagonal.flatten(1), stack)
     return Factors(W, Z, L_, scale)
 
 
@@ -144,7 +167,7 @@ def _column_factors(
     own += single + add(own + single, stack.b)
     scale = own.rsqrt()
     H *= scale[..., None] * scale[..., None, :]
-    return _factor(H.flatten(0, 1)).view_as(H) / scale[..., None]
+    return _factor(H.flatten(0, 1), stack).view_as(H) / scale[..., None]
 
 
 def _added(diagonal: Tensor, weights: Tensor, reg: Tensor, damping: Tensor, lent: float) -> Tensor:
@@ -165,7 +188,7 @@ def _divide(Z: Tensor, x: Tensor, transposed: bool = False) -> Tensor:
     return found.transpose(1, 2).reshape(x.shape)
 
 
-def _cholesky(S: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+def _cholesky(S: Tensor, size: Tensor, stack: Stack) -> tuple[Tensor, Tensor]:
     """The factor of scale S scale with a unit diagonal, and scale; S is overwritten.
 
     ``size`` is what the diagonal of S was before the elimination: a difference that is rounding
@@ -175,16 +198,19 @@ def _cholesky(S: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
     scale = torch.maximum(diagonal, 1e-14 * size).rsqrt()
     S *= scale[:, :, None]
     S *= scale[:, None]
-    return _factor(S), scale
+    return _factor(S, stack), scale
 
 
-def _factor(A: Tensor) -> Tensor:
+def _factor(A: Tensor, stack: Stack) -> Tensor:
     """Cholesky factors of matrices with a unit diagonal, which is raised where that is needed."""
     diagonal = A.diagonal(dim1=1, dim2=2)
     diagonal.fill_(1.0)
     for jitter in _JITTER:
         L, info = torch.linalg.cholesky_ex(A)
         failed = (info != 0) | ~L.diagonal(dim1=1, dim2=2).sum(1).isfinite()
+        if stack.replays is not None and stack.replays.recording:
+            stack.replays.failures.append(failed.any())
+            return L
         if not bool(failed.any()):
             return L
         diagonal += jitter * failed[:, None]

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from structot.solvers.interior_point.lanes.namespace import NumPy
-from structot.torch.replays import Replays, numbers_of
+from structot.torch.replays import LARGE, Replays, numbers_of
 
 # Rows of a Gram matrix made at a time: only its lower half is needed.
 _ROWS = 2048
-# Triangles of a batch above this order are divided by one after the other: a batch of them is left
-# to a library that is no faster and cannot be recorded.
-_LARGE = 512
 
 
 class Torch(NumPy):
     """Doubles on one device."""
 
     pieces = 1  # what a device does at once is its own business
+    _known: ClassVar[set[torch.device]] = set()
 
     add: Any = staticmethod(torch.add)
     divide: Any = staticmethod(torch.divide)
@@ -37,6 +35,11 @@ class Torch(NumPy):
 
     @contextmanager
     def replays(self, pairs: int) -> Iterator[None]:
+        # The first solve on a device loads the libraries, which no graph may do.
+        if self.device not in self._known:
+            yield
+            self._known.add(self.device)
+            return
         with Replays.on(self.device, pairs) as self._replays:
             try:
                 yield
@@ -116,7 +119,7 @@ class Torch(NumPy):
 
     def inverse_of_lower(self, L: Tensor) -> Tensor:
         identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
-        if L.dim() > 2 and L.shape[-1] > _LARGE:
+        if L.dim() > 2 and L.shape[-1] > LARGE:
             return torch.stack([self.inverse_of_lower(one) for one in L])
         return torch.linalg.solve_triangular(L, identity, upper=False)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from structot._deadline import check_time
 from structot.torch.dual import Point, evaluate, sweep
-from structot.torch.hessian import factorize
+from structot.torch.hessian import newton_direction
 from structot.torch.stack import Stack, inner, per_problem
 
 
@@ -114,9 +114,7 @@ class Ascent:
         """One Newton step of some problems with line search on φ; whose it was shortened."""
         part, point, reg = self.stack.take(index), self.point.take(index), self.reg[index]
         g, h = part.a - point.rows, part.b - point.cols
-        factors = factorize(part, point, reg, self.damping[index])
-        x, y = factors.solve(g, h)
-        del factors
+        x, y = newton_direction(part, point, reg, self.damping[index])
         good = x.flatten(1).sum(1).isfinite() & y.flatten(1).sum(1).isfinite()
         longest = torch.maximum(x.abs().amax((1, 2)), y.abs().amax((1, 2)))
         factor = torch.where(good, (self.reach[index] / longest.clamp(min=1e-300)), 0.0)

@@ -1,8 +1,8 @@
-"""Stages of an iteration recorded once as CUDA graphs, and replayed.
+"""What is done again and again in a solve, recorded once as CUDA graphs and replayed.
 
 Small problems are bound by launches: an iteration of the interior-point method is a thousand
 kernels of a few microseconds, and a launch takes longer than that. A graph launches all kernels of
-a stage at once. It is recorded in the first iteration of a solve, and given up with the solve.
+a stage at once. It is recorded in the first iterations of a solve, and given up with the solve.
 
 What graphs allocate comes from one pool for each device, whose memory the next solve uses again.
 It is held between solves, some arrays of the size of the plan of the largest of them, which has at
@@ -24,14 +24,18 @@ from structot._deadline import OutOfTime
 
 # Of larger problems the kernels take longer than their launches.
 MOST_PAIRS = 1 << 22
+# Triangular systems of a larger order are left to a library that cannot be recorded if they come as
+# a batch.
+LARGE = 512
 
 
-class _Stage(NamedTuple):
-    """A graph, what it reads, and what it returns."""
+class _Graph(NamedTuple):
+    """What was recorded, where it reads its arguments, and what it returns."""
 
     graph: torch.cuda.CUDAGraph
-    numbers: tuple[Tensor, ...]
-    found: Tensor | None  # numbers, then 1 if a factorisation failed
+    places: tuple[Tensor | None, ...]
+    found: tuple[Any, ...]
+    failed: Tensor | None  # whether a factorisation failed; None where there is none
 
 
 class _Pool:
@@ -52,31 +56,26 @@ class _Pool:
 class Replays:
     """The graphs of one solve."""
 
-    # Pools by the number of their device; None for a device whose libraries are not loaded yet,
-    # which no graph may do.
-    _pools: ClassVar[dict[int, _Pool | None]] = {}
+    _pools: ClassVar[dict[int, _Pool | None]] = {}  # by the number of the device
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, pool: _Pool) -> None:
         self._pool = pool
-        self._stages: dict[str, _Stage] = {}
+        self._graphs: dict[Any, _Graph] = {}
+        self._met: set[Any] = set()
         self.failures: list[Tensor] = []
         self.recording = self.given_up = False
 
     @classmethod
     @contextmanager
     def on(cls, device: torch.device, pairs: int) -> Iterator[Replays | None]:
-        """Graphs for one solve, or None where there are none to be had."""
+        """Graphs for one solve with so many pairs, or None where there are none to be had."""
         if device.type != "cuda" or pairs > MOST_PAIRS or not _can_record():
             yield None
             return
         number = torch.cuda.current_device() if device.index is None else device.index
-        if number not in cls._pools:
-            yield None
-            cls._pools.setdefault(number, None)
-            return
         with cls._guard, torch.cuda.device(number):
-            pool = cls._pools[number] = cls._pools[number] or _Pool(device)
+            pool = cls._pools[number] = cls._pools.get(number) or _Pool(device)
         if not pool.lock.acquire(blocking=False):
             yield None
             return
@@ -94,40 +93,65 @@ class Replays:
                     cls._pools[number] = None
 
     def run(self, work: Callable[..., tuple[Any, ...]], numbers: tuple[float, ...]) -> list[float]:
-        """What a stage returns; it is recorded when it is met for the first time."""
-        stage = self._stages.get(work.__name__)
-        if stage is None and not self.given_up:
-            stage = self._record(work, numbers)
-        if stage is None or self.given_up:
+        """The numbers that a stage of `NumPy.run` returns; it is recorded when it is first met."""
+        graph = self._graphs.get(work.__name__)
+        if graph is None:
+            zero = torch.zeros((), dtype=torch.float64, device=self._pool.stream.device)
+            graph = self._record(work.__name__, work, tuple(zero + x for x in numbers))
+        if graph is None or self.given_up:
             return numbers_of(work(*numbers))
-        for place, x in zip(stage.numbers, numbers, strict=True):
+        for place, x in zip(graph.places, numbers, strict=True):
+            assert place is not None
             place.fill_(x)
-        stage.graph.replay()
-        if stage.found is None:
-            return []
-        *found, failed = stage.found.tolist()
-        if failed:
+        graph.graph.replay()
+        failed = () if graph.failed is None else (graph.failed,)
+        found = numbers_of((*graph.found, *failed))
+        if failed and found.pop():
             # What to do about a factorisation that failed is decided on the host, step by step;
             # more will fail, so that this is the way to the end.
             self.given_up = True
             return numbers_of(work(*numbers))
         return found
 
+    def call(
+        self, work: Callable[..., tuple[Any, ...]], *given: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        """What a function of tensors of fixed shapes returns; recorded when it is used again.
+
+        What else the function depends on must never change.
+        """
+        name = work.__qualname__, tuple(x is None for x in given)
+        graph = self._graphs.get(name)
+        if graph is None and name in self._met:
+            places = tuple(None if x is None else x.clone() for x in given)
+            graph = self._record(name, work, places)
+        self._met.add(name)
+        if graph is None:
+            return work(*given)
+        for place, x in zip(graph.places, given, strict=True):
+            if place is not None and x is not None:
+                place.copy_(x)
+        graph.graph.replay()
+        if graph.failed is not None and bool(graph.failed):
+            return work(*given)
+        return tuple(None if x is None else x.clone() for x in graph.found)
+
     def _record(
-        self, work: Callable[..., tuple[Any, ...]], numbers: tuple[float, ...]
-    ) -> _Stage | None:
+        self, name: Any, work: Callable[..., tuple[Any, ...]], places: tuple[Tensor | None, ...]
+    ) -> _Graph | None:
+        if self.given_up:
+            return None
         stream, graph = self._pool.stream, torch.cuda.CUDAGraph()
-        zero = torch.zeros((), dtype=torch.float64, device=stream.device)
-        places = tuple(zero + x for x in numbers)
         stream.wait_stream(torch.cuda.current_stream(stream.device))
         self.recording, self.failures = True, []
         try:
             with torch.cuda.stream(stream):
                 graph.capture_begin(pool=self._pool.id, capture_error_mode="thread_local")
                 try:
-                    found = [*work(*places)]
-                    failed = torch.stack(self.failures).any() if self.failures else zero
-                    shown = torch.stack([*found, failed.to(torch.float64)]) if found else None
+                    found = tuple(work(*places))
+                    failed = None
+                    if self.failures:
+                        failed = torch.stack(self.failures).any().to(torch.float64)
                 finally:
                     graph.capture_end()
         except OutOfTime:
@@ -137,8 +161,8 @@ class Replays:
             return None
         finally:
             self.recording = False
-        stage = self._stages[work.__name__] = _Stage(graph, places, shown)
-        return stage
+        made = self._graphs[name] = _Graph(graph, places, found, failed)
+        return made
 
 
 def numbers_of(found: tuple[Any, ...]) -> list[float]:

@@ -12,12 +12,15 @@ Costs may be kept in single precision; everything that is computed from them is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from structot.torch.replays import Replays
 
 # The logarithm of no weight: its exponential is 0, and unlike -inf it can be subtracted.
 NOTHING = -1e30
@@ -38,6 +41,18 @@ class Stack:
     reg: Tensor  # (B,)
     rows: Tensor  # (B, K, S) whether there is a point
     cols: Tensor  # (B, L, T)
+    replays: Replays | None = None  # graphs of what is done again and again with all problems
+
+    @property
+    def recording(self) -> bool:
+        """Whether what is done now is only recorded, so that no number can be looked at."""
+        return self.replays is not None and self.replays.recording
+
+    def recorded(
+        self, work: Callable[..., tuple[Any, ...]], *given: Tensor | None
+    ) -> tuple[Any, ...]:
+        """What a function of tensors returns, replayed where it was recorded for this stack."""
+        return work(*given) if self.replays is None else self.replays.call(work, *given)
 
     @property
     def count(self) -> int:
@@ -63,8 +78,8 @@ class Stack:
         if index.numel() == self.count:
             return self
         price = None if self.price is None else self.price[index]
-        rest = (x[index] for x in (self.reg, self.rows, self.cols))
-        return Stack(self.C[index], self.a[index], self.b[index], price, *rest)
+        reg, rows, cols = (x[index] for x in (self.reg, self.rows, self.cols))
+        return Stack(self.C[index], self.a[index], self.b[index], price, reg, rows, cols)
 
     def level(self) -> Tensor:
         """(B,) what a unit of mass costs in the independent plan: f(r) / total."""
