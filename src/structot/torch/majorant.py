@@ -61,16 +61,17 @@ def decreasing_regression(values: Tensor, weights: Tensor, sizes: np.ndarray) ->
     firsts = ends[:-1] + torch.arange(1, sizes.size, device=values.device)
     points[firsts] = points[firsts - 1]
     kept = vertices(points, sizes + 1)
-    step = points[kept].diff()
-    length = kept.diff()
     begins = torch.zeros(points.numel(), dtype=torch.bool, device=values.device)
     begins[firsts] = True
-    origin = begins[kept[1:]]  # from the end of one block to the next: no step at all
-    length = torch.where(origin, 0, length)
-    slope = step.imag / torch.where(origin, 1.0, step.real)
-    count = torch.repeat_interleave(length, length, output_size=values.numel())
-    fit = torch.repeat_interleave(slope, length, output_size=values.numel()) + mean[block]
-    return torch.where(count == 1, values, fit)
+    # Steps from the end of a block to the beginning of the next are none.
+    length = kept.diff()[~begins[kept[1:]]]
+    # What a pool sums up to by itself: differences of long sums have lost some digits.
+    above, below = (
+        torch.segment_reduce(x, "sum", lengths=length, unsafe=True)
+        for x in (weights * (values - mean[block]), weights)
+    )
+    fit = torch.repeat_interleave(above / below, length, output_size=values.numel())
+    return fit + mean[block]
 
 
 def vertices(points: Tensor, sizes: np.ndarray) -> Tensor:

@@ -46,6 +46,10 @@ class Torch(NumPy):
             finally:
                 self._replays = None
 
+    @property
+    def _recording(self) -> bool:
+        return self._replays is not None and self._replays.recording
+
     def run(self, work: Callable[..., tuple[Any, ...]], *numbers: float) -> tuple[float, ...]:
         if self._replays is None:
             return tuple(numbers_of(work(*numbers)))
@@ -111,7 +115,7 @@ class Torch(NumPy):
     def cholesky(self, A: Tensor) -> Tensor:
         L, info = torch.linalg.cholesky_ex(A)
         failed = info.any() | ~self.diagonal(L).sum().isfinite()
-        if self._replays is not None and self._replays.recording:
+        if self._replays is not None and self._recording:
             self._replays.failures.append(failed)
         elif bool(failed):
             raise np.linalg.LinAlgError("not positive definite")
@@ -119,7 +123,7 @@ class Torch(NumPy):
 
     def inverse_of_lower(self, L: Tensor) -> Tensor:
         identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
-        if L.dim() > 2 and L.shape[-1] > LARGE:
+        if self._recording and L.dim() > 2 and L.shape[-1] > LARGE:
             return torch.stack([self.inverse_of_lower(one) for one in L])
         return torch.linalg.solve_triangular(L, identity, upper=False)
 
