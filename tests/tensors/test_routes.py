@@ -49,6 +49,23 @@ def test_the_value_is_that_of_numpy_and_the_proof_holds(name: str, shape: tuple)
     )
 
 
+def test_groups_of_many_sizes_are_filled_up() -> None:
+    """Sizes 1 to 11 on one side: panels are few, and points of no weight change nothing."""
+    sizes = np.arange(1, 12)
+    M, _, cols = clouds(int(sizes.sum()), 40)
+    structure = sot.Routes(np.repeat(np.arange(sizes.size), sizes), cols, charge=0.3)
+    a, b = (torch.full((k,), 1.0 / k, dtype=torch.float64) for k in M.shape)
+    problem = RouteProblem.of(structure, torch.tensor(M), (a, b))
+    assert isinstance(problem, RouteProblem)
+    assert problem.C.shape > M.shape
+    result = sot.solve(torch.tensor(M), structure=structure, tol=1e-8)
+    expected = sot.solve(M, structure=structure, tol=1e-8)
+    assert result.method == "interior_point"
+    assert result.converged
+    assert float(result.value) == pytest.approx(expected.value, rel=2e-8)
+    assert result.verify().holds()
+
+
 def test_single_precision_costs_are_solved_in_double() -> None:
     M, rows, cols = clouds(12, 12)
     structure = sot.Routes(rows, cols)

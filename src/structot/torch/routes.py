@@ -71,12 +71,14 @@ class RouteProblem:
             return "prices that stand for forbidden pairs"
         level = float(weights[0] @ linear @ weights[1]) / total + float(np.sum(price * share))
         cost, mass = _power_of_two(level / total), _power_of_two(total)
-        layout = Layout.without_costs(lanes.in_units(cost, mass))
+        layout = Layout.without_costs(lanes.in_units(cost, mass), most_sizes=1)
         if layout is None:
-            return "groups of many sizes, or single points on both sides"
+            return "single points on both sides"
         C = (linear.T if layout.transposed else linear) / cost
         for axis, order in enumerate(layout.order):
-            C = C.index_select(axis, torch.as_tensor(order, device=M.device))
+            place = torch.as_tensor(order, device=M.device)
+            C = C.index_select(axis, place.clamp(min=0))
+            C = C.index_fill_(axis, (place < 0).nonzero()[:, 0], 0.0)
         return cls(Program.of(layout, Torch(M.device)), layout, C, linear, cost, mass)
 
 
@@ -292,8 +294,9 @@ def prove(
     K = torch.empty_like(problem.C)
     program.spread(alpha, beta, K)
     K += problem.C
-    v = (K - u[:, None]).amin(0)
-    u = K.sub_(v).amin(1)
+    # Places that are filled up allow any potential.
+    v = (K - torch.where(program.a > 0, u, -torch.inf)[:, None]).amin(0)
+    u = K.sub_(torch.where(program.b > 0, v, -torch.inf)).amin(1)
     parts = program.a * u, program.b * v
     size = parts[0].abs().sum() + parts[1].abs().sum()
     bound = parts[0].sum() + parts[1].sum() - 2.0 * bound_rounding(K.numel()) * size
@@ -308,7 +311,8 @@ def in_order(
     assert answer.tariffs is not None
     assert answer.potentials is not None
     turned = problem.layout.transposed
-    i, j = (torch.as_tensor(x, device=M.device) for x in problem.layout.order)
+    real = [torch.as_tensor(np.flatnonzero(x >= 0), device=M.device) for x in problem.layout.order]
+    i, j = (torch.as_tensor(x[x >= 0], device=M.device) for x in problem.layout.order)
     K = torch.empty_like(problem.C)
     problem.program.spread(*answer.tariffs, K)
     K += problem.C
@@ -316,12 +320,12 @@ def in_order(
     for x, unit, rest in ((answer.plan, problem.mass, 0.0 * M), (K, problem.cost, problem.linear)):
         whole = rest.to(torch.float64).clone()
         view = whole.T if turned else whole
-        view[i[:, None], j] = unit * x
+        view[i[:, None], j] = unit * (x if x.shape == (i.numel(), j.numel()) else _at(x, *real))
         found.append(whole)
     sides: list[Tensor] = []
     for x, index in zip(answer.potentials, (i, j), strict=True):
         whole = torch.zeros(M.shape[len(sides) ^ turned], dtype=torch.float64, device=M.device)
-        whole[index] = problem.cost * x
+        whole[index] = problem.cost * x[real[len(sides)]]
         sides.append(whole[None])
     u, v = sides[::-1] if turned else sides
     u, v = lowered((weights[0][None], weights[1][None]), found[1][None], u, v)
@@ -332,6 +336,10 @@ def in_order(
         "potentials": (u[0].to(kind), v[0].to(kind)),
         "value_linear": float((found[0] * M).sum()),
     }
+
+
+def _at(x: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    return x.index_select(0, rows).index_select(1, cols)
 
 
 def _power_of_two(x: float) -> float:

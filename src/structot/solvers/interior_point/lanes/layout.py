@@ -88,10 +88,10 @@ class _Side(NamedTuple):
     classes: list[tuple[int, int]]  # (groups, size of each), in order
 
 
-def _side(number: Array, weight: Array) -> _Side:
+def _side(number: Array, weight: Array, most_sizes: int) -> _Side:
     live = np.flatnonzero(weight > 0)
     groups, size = np.unique(number[live], return_counts=True)
-    room = _room(size)
+    room = _room(size, most_sizes)
     order = np.lexsort((groups, room))
     point = []
     for k in order:
@@ -108,10 +108,10 @@ def _side(number: Array, weight: Array) -> _Side:
     )
 
 
-def _room(size: Array) -> Array:
+def _room(size: Array, most_sizes: int) -> Array:
     """The number of places for groups of these sizes: their own, or one of fewer sizes."""
     distinct = np.unique(size)[::-1]
-    if distinct.size <= _MOST_SIZES:
+    if distinct.size <= most_sizes:
         return size
     kept = [distinct[0]]
     for x in distinct:
@@ -133,7 +133,7 @@ class Layout:
     a: Array  # (n,)
     b: Array  # (m,)
     cost: Array  # (n, m), 0 where not live
-    live: Array | None  # (n, m) which pairs may carry mass; None for all
+    live: Array | None  # (n, m) which pairs may carry mass; None for all of points with weight
     price: Array  # (K, L) w, 0 for a route without lanes
     source: Array  # (n, L) the weight a_i of a lane, 0 for one that is not there
     target: Array  # (K, m) the weight b_j of a lane, 0 for one that is not there
@@ -149,7 +149,7 @@ class Layout:
         assert lanes is not None
         assert problem.linear is not None
         cost, price = problem.linear, lanes.price
-        sides = [_side(lanes.rows, lanes.a), _side(lanes.cols, lanes.b)]
+        sides = [_side(lanes.rows, lanes.a, _MOST_SIZES), _side(lanes.cols, lanes.b, _MOST_SIZES)]
         transposed = sides[0].point.size < sides[1].point.size
         if transposed:
             cost, price, sides = cost.T, price.T, sides[::-1]
@@ -190,15 +190,13 @@ class Layout:
         )
 
     @classmethod
-    def without_costs(cls, lanes: Lanes) -> Layout | None:
+    def without_costs(cls, lanes: Lanes, most_sizes: int = _MOST_SIZES) -> Layout | None:
         """Where every pair is allowed and costs are kept elsewhere: ``cost`` is empty.
 
-        None where sizes of groups are so many that some would be filled up, and where single points
-        face single points, so that prices would become costs.
+        Only places that are filled up are not ``live``, which is None nevertheless. None where
+        single points face single points, so that prices would become costs.
         """
-        sides = [_side(lanes.rows, lanes.a), _side(lanes.cols, lanes.b)]
-        if any((side.point < 0).any() for side in sides):
-            return None
+        sides = [_side(lanes.rows, lanes.a, most_sizes), _side(lanes.cols, lanes.b, most_sizes)]
         transposed = sides[0].point.size < sides[1].point.size
         rows, cols = sides[::-1] if transposed else sides
         panels = tuple(_panels(rows, cols))
@@ -233,7 +231,7 @@ class Layout:
     @property
     def size(self) -> int:
         """The number of products x z of the method: pairs, lanes, routes."""
-        whole = self.a.size * self.b.size
+        whole = int(np.count_nonzero(self.a)) * int(np.count_nonzero(self.b))
         pairs = whole if self.live is None else int(np.count_nonzero(self.live))
         lanes = np.count_nonzero(self.source) + np.count_nonzero(self.target)
         return pairs + int(lanes + np.count_nonzero(self.price))

@@ -59,8 +59,10 @@ class Program:
         def mask(x: np.ndarray) -> Array:
             return xp.array((x > 0).astype(float))
 
-        live = layout.live
+        live = None if layout.live is None else mask(layout.live)
         weights = layout.a, layout.b
+        if live is None and not all(x.all() for x in weights):
+            live = mask(layout.a)[:, None] * mask(layout.b)
         slack = [x for x, price in zip(weights, relaxed, strict=True) if price is not None]
         return cls(
             xp=xp,
@@ -73,7 +75,7 @@ class Program:
             row_group=xp.array(layout.row_group),
             col_group=xp.array(layout.col_group),
             there=(
-                None if live is None else mask(live),
+                live,
                 mask(layout.source),
                 mask(layout.target),
                 mask(layout.price),
