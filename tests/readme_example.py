@@ -1,5 +1,7 @@
 """The first Python block of a page, run as it stands by an interpreter with the installed package.
 
+The description that the package brings along must lead to nothing that only a checkout has.
+
 python tests/readme_example.py README.md
 """
 
@@ -9,6 +11,7 @@ import os
 import re
 import sys
 import tempfile
+from importlib.metadata import metadata
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -24,3 +27,6 @@ if __name__ == "__main__":
 
     if Path(structot.__file__).is_relative_to(page.parent / "src"):
         sys.exit(f"{structot.__file__} is the source, not the installed package")
+    description = str(metadata("structot").get_payload())
+    if dead := re.findall(r"\]\((?!https?:)[^)]*\)", description) or not description.strip():
+        sys.exit(f"the description of the package is empty, or leads nowhere: {dead}")

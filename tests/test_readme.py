@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,3 +98,23 @@ def test_readme_links_to_files_that_exist():
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text)
     missing = [target for target in targets if not (ROOT / target).exists()]
     assert not missing
+
+
+def test_a_package_index_shows_no_picture_and_no_link_that_it_cannot_reach():
+    """pyproject.toml rewrites what leads into the repository; the rest of the README stays."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    rules = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]
+    text = README.read_text(encoding="utf-8")
+    for rule in rules:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    assert "![" not in text
+    assert re.findall(r"\]\((?!https?:)", text) == []
+    assert "*Picture `docs/figures/dials.png`: Three plans" in text
+    assert "`docs/theory.md`" in text
+    assert "[POT](https://pythonot.github.io)" in text
+    assert _code(text) == _code(README.read_text(encoding="utf-8"))
+
+
+def _code(text: str) -> list[str]:
+    """The fenced blocks of a text in Markdown."""
+    return re.findall(r"^```.*?^```$", text, re.MULTILINE | re.DOTALL)
