@@ -25,8 +25,8 @@ for (top, bottom), (name, structure) in zip(axes.T, structures.items(), strict=T
     sot.plot.matching(data.X, data.Y, result, *labels, ax=top)
     sot.plot.plan(result, *labels, ax=bottom)
     top.set_title(name)
-    partners = result.partners.mean()
-    bottom.set_title(f"linear cost {result.value_linear:.3g}, partners {partners:.2g}", fontsize=10)
+    cost, partners = result.value_linear, result.partners.mean()
+    bottom.set_title(f"linear cost {cost:.3g}, partners {partners:.2g}", fontsize=10)
 
 # %%
 # How strong should the price be? Along the charge the plan changes once, from plain transport to
@@ -34,7 +34,7 @@ for (top, bottom), (name, structure) in zip(axes.T, structures.items(), strict=T
 
 charges = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4]
 path = sot.solve_path(
-    data.cost, structures=[sot.Routes(*labels, charge) for charge in charges], tol=1e-3
+    data.cost, structures=[sot.Routes(*labels, charge) for charge in charges], tol=1e-5
 )
 path.plot(label="charge").figure.set_size_inches(7, 4)
 
