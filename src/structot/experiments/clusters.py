@@ -14,7 +14,7 @@ from structot.concave import ThresholdSqrt
 from structot.datasets.synthetic import ClusterProblem, clusters
 from structot.experiments._runner import Experiment, Records, Report, Settings, Task
 from structot.experiments._sweep import Draws, draw_plans, names, record, solve_kind, sweep, words
-from structot.experiments._tables import reached, table
+from structot.experiments._tables import number, reached, table
 from structot.result import Result
 from structot.structures.groups import Groups
 
@@ -93,8 +93,9 @@ def report(settings: Settings, done: Records) -> Report:
     text = (
         f"{N_POINTS} points in {N_CLASSES} classes on either side; draws: {len(draws.seeds)}. "
         "Concentration is the share of the mass that goes to the main target class of its "
-        f"source class. It falls from {curve[0]:.2f} at α = {alphas[0]:g} to {curve[-1]:.2f} "
-        f"at α = {alphas[-1]:g}, where plain transport has {mean['emd']:.2f}. "
+        f"source class. It falls from {number(curve[0])} at α = {alphas[0]:g} to "
+        f"{number(curve[-1])} at α = {alphas[-1]:g}, where plain transport has "
+        f"{number(mean['emd'])}. "
         "In between the best plan may pass from one pairing of the classes to another, so that "
         f"a single draw need not fall evenly. Largest certified gap: {worst:.1e}.\n\n"
         + table(["plan", "concentration", "largest gap", "median seconds"], rows)

@@ -100,11 +100,11 @@ def report(settings: Settings, done: Records) -> Report:
         f"{N_POINTS} points on either moon, groups of a point and its {NEIGHBOURS} nearest "
         f"neighbours on both sides; draws: {len(draws.seeds)}. Neighbours kept: the share of pairs "
         "of neighbours whose barycentric images are again among each other's nearest. "
-        f"Structured transport keeps {kept[best]:.0%} at best ({words(best)}), EMD "
-        f"{kept['emd']:.0%}, entropic {kept['entropic']:.0%}. The last column counts randomly "
+        f"Structured transport keeps {kept[best]:.1%} at best ({words(best)}), EMD "
+        f"{kept['emd']:.1%}, entropic {kept['entropic']:.1%}. The last column counts randomly "
         "drawn partners instead of barycentric images; there spreading the mass over a block "
-        f"counts against a plan: EMD {drawn['emd']:.0%}, structured at best "
-        f"{max(drawn[name] for name in plans[2:]):.0%}.\n\n"
+        f"counts against a plan: EMD {drawn['emd']:.1%}, structured at best "
+        f"{max(drawn[name] for name in plans[2:]):.1%}.\n\n"
         + table(
             ["plan", "neighbours kept", "largest gap", "plain cost", "drawn partners kept"],
             [

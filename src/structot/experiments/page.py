@@ -52,6 +52,7 @@ th { text-align: left; font-weight: 600; }
   th, td:first-child, td:last-child { white-space: normal; }
   details td:first-child { overflow-wrap: anywhere; }
 }
+details { margin: .6rem 0; }
 code { background: var(--tint); padding: 0 .2rem; } summary { cursor: pointer; }
 """
 _LEAD = (
