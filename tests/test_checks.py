@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+import structot as sot
 from structot import _checks as checks
 
 INF, NAN = np.inf, np.nan
@@ -153,6 +154,11 @@ def test_totals_may_differ_by_the_rounding_of_float32_in_any_type() -> None:
 def test_sparse_costs_say_what_to_pass() -> None:
     with pytest.raises(ValueError, match=r"M is sparse \(csr_array\).*M.toarray\(\)"):
         checks.as_cost(scipy.sparse.csr_array(np.eye(2)))
+
+
+def test_a_structure_in_the_place_of_weights_says_how_to_pass_it() -> None:
+    with pytest.raises(ValueError, match=r"^a must be .* got Groups, a structure: .*structure=.*$"):
+        sot.solve(np.ones((2, 2)), sot.Groups([0, 1]))
 
 
 def test_points_with_all_pairs_forbidden() -> None:

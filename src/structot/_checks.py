@@ -84,6 +84,11 @@ def as_array(name: str, value: object, ndim: int) -> Array:
         if isinstance(array, np.ma.MaskedArray):
             array = array.filled(np.nan)  # what lies under a mask is no number
     except (TypeError, ValueError) as error:
+        if hasattr(value, "bind"):
+            raise ValueError(
+                f"{name} must be a numeric array; got {type(value).__name__}, a structure: "
+                "pass it by name, structure=..."
+            ) from None
         raise ValueError(
             f"{name} must be a numeric array with {ndim} dimension(s); "
             f"could not convert {type(value).__name__}: {str(error).rstrip('.')}."
