@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: structot[torch]")
@@ -20,11 +21,12 @@ from structot.torch.routes import Certificate, RouteProblem  # noqa: E402
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 
 
-def problem(n: int, device: str = "cpu"):
-    M, rows, cols = clouds(n, n - 3)
-    weights = [torch.full((k,), 1.0 / k, dtype=torch.float64, device=device) for k in M.shape]
-    structure = sot.Routes(rows, cols, charge=0.3)
-    return RouteProblem.of(structure, torch.tensor(M, device=device), tuple(weights))
+def problem(n: int, seed: int = 0):
+    """The same groups whatever the costs."""
+    rows, cols = clouds(n, n - 3)[1:]
+    M = torch.tensor(clouds(n, n - 3, seed)[0])
+    weights = tuple(torch.full((k,), 1.0 / k, dtype=torch.float64) for k in M.shape)
+    return RouteProblem.of(sot.Routes(rows, cols, charge=0.3), M, weights)
 
 
 def test_a_stage_run_again_does_the_same() -> None:
@@ -71,6 +73,24 @@ def test_graphs_change_nothing(tol: float) -> None:
         assert float(result.value) == pytest.approx(float(results[0].value), rel=3e-7)
         assert result.gap <= max(tol, 1e-9)
         assert result.verify().holds()
+
+
+@on_cuda
+def test_graphs_are_those_of_the_last_solve_of_a_kind() -> None:
+    """Other costs, weights and charges in the same layout; other layouts in between."""
+    _, rows, cols = clouds(60, 50)
+    generator = np.random.default_rng(0)
+    for _ in range(2):
+        for size in (60, 60, 48, 60):
+            M = clouds(size, 50, seed=int(generator.integers(100)))[0]
+            a = generator.dirichlet(np.full(size, 5.0))
+            structure = sot.Routes(rows[:size], cols, charge=float(generator.uniform(0.1, 0.5)))
+            options = {"structure": structure, "tol": 1e-8}
+            found = sot.solve(torch.tensor(M, device="cuda"), a, **options)
+            assert found.method == "interior_point"
+            expected = sot.solve(M, a, **options)
+            assert float(found.value) == pytest.approx(expected.value, rel=3e-8)
+            assert found.verify().holds()
 
 
 @on_cuda
@@ -140,3 +160,21 @@ def _quietly(M, options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sot.ConvergenceWarning)
         return sot.solve(M, **options)
+
+
+def test_a_path_that_begins_anew_is_that_of_the_other_problem() -> None:
+    one, other = problem(24), problem(24, seed=5)
+    assert one.kind == other.kind
+    start = first_point(other.program, other.C)
+    begun = Certificate(one, CentralPath(one.program, first_point(one.program, one.C)))
+    next(begun.path.steps())
+    begun.put(other, start)
+    fresh = Certificate(other, CentralPath(other.program, first_point(other.program, other.C)))
+    for made in (begun, fresh):
+        steps = made.path.steps()
+        for _ in range(3):
+            next(steps)
+    assert begun.path.total == fresh.path.total
+    assert all(torch.equal(x, y) for x, y in zip(begun.path.point.x, fresh.path.point.x))
+    assert [float(x) for x in begun.certify()] == [float(x) for x in fresh.certify()]
+    assert problem(25).kind != one.kind

@@ -34,17 +34,19 @@ class Torch(NumPy):
         self._replays: Replays | None = None
 
     @contextmanager
-    def replays(self, pairs: int) -> Iterator[None]:
+    def replays(self, pairs: int, kind: Any) -> Iterator[Replays | None]:
+        """While it lasts stages are replayed, where that is possible."""
         # The first solve on a device loads the libraries, which no graph may do.
         if self.device not in self._known:
-            yield
+            yield None
             self._known.add(self.device)
             return
-        with Replays.on(self.device, pairs) as self._replays:
-            try:
-                yield
-            finally:
-                self._replays = None
+        with Replays.on(self.device, pairs, kind) as found:
+            yield found
+
+    def replay_with(self, graphs: Replays | None) -> None:
+        """Run stages by these graphs from now on, or without."""
+        self._replays = graphs
 
     @property
     def _recording(self) -> bool:

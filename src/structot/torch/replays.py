@@ -2,12 +2,13 @@
 
 Small problems are bound by launches: an iteration of the interior-point method is a thousand
 kernels of a few microseconds, and a launch takes longer than that. A graph launches all kernels of
-a stage at once. It is recorded in the first iterations of a solve, and given up with the solve.
+a stage at once. It is recorded in the first iterations of a solve, and given up with the solve; but
+for those of the last solve of a kind, which the next one uses if it differs in numbers only.
 
 What graphs allocate comes from one pool for each device, whose memory the next solve uses again.
-It is held between solves, some arrays of the size of the plan of the largest of them, which has at
-most `MOST_PAIRS` pairs; `release` gives it back. Graphs that share a pool must not run at the same
-time: a solve that finds the pool in use goes without.
+It is held between solves, some thirty arrays of the size of the plan of the largest of them, which
+has at most `MOST_PAIRS` pairs; `release` gives it back. Graphs that share a pool must not run at
+the same time: a solve that finds the pool in use goes without.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class _Pool:
             torch.zeros(1, device=device)
             self._keeper.capture_end()
         self.id = self._keeper.pool()
+        self.last: tuple[Any, Replays] | None = None  # graphs that fit another solve, and which
 
 
 class Replays:
@@ -65,11 +67,16 @@ class Replays:
         self._met: set[Any] = set()
         self.failures: list[Tensor] = []
         self.recording = self.given_up = False
+        self.work: Any = None  # whatever holds the arrays that the graphs work on
 
     @classmethod
     @contextmanager
-    def on(cls, device: torch.device, pairs: int) -> Iterator[Replays | None]:
-        """Graphs for one solve with so many pairs, or None where there are none to be had."""
+    def on(cls, device: torch.device, pairs: int, kind: Any = None) -> Iterator[Replays | None]:
+        """Graphs for one solve with so many pairs, or None where there are none to be had.
+
+        The graphs of the last solve of a ``kind`` are kept for the next one, which must be the same
+        but for the numbers in its arrays.
+        """
         if device.type != "cuda" or pairs > MOST_PAIRS or not _can_record():
             yield None
             return
@@ -80,7 +87,15 @@ class Replays:
             yield None
             return
         try:
-            yield cls(pool)
+            if kind is None:
+                yield cls(pool)
+                return
+            known, pool.last = pool.last, None
+            found = known[1] if known is not None and known[0] == kind else cls(pool)
+            del known
+            yield found
+            if not found.given_up:
+                pool.last = kind, found
         finally:
             pool.lock.release()
 

@@ -18,8 +18,8 @@ from structot._deadline import Deadline, OutOfTime
 from structot.certificate.rule import EPS, bound_rounding
 from structot.outcome import Status
 from structot.solvers.interior_point.lanes.layout import Layout
-from structot.solvers.interior_point.lanes.newton import Program
 from structot.solvers.interior_point.lanes.path import CentralPath
+from structot.solvers.interior_point.lanes.program import Point, Program
 from structot.solvers.interior_point.lanes.start import first_point
 from structot.structures.base import Combination, Structure
 from structot.structures.modular import Modular
@@ -38,6 +38,7 @@ class RouteProblem:
     """A problem with routes, in its own units and in the order of its layout."""
 
     program: Program
+    xp: Torch
     layout: Layout
     C: Tensor  # (n, m)
     linear: Tensor  # the linear part in the order and the units of the user
@@ -79,7 +80,23 @@ class RouteProblem:
             place = torch.as_tensor(order, device=M.device)
             C = C.index_select(axis, place.clamp(min=0))
             C = C.index_fill_(axis, (place < 0).nonzero()[:, 0], 0.0)
-        return cls(Program.of(layout, Torch(M.device)), layout, C, linear, cost, mass)
+        xp = Torch(M.device)
+        return cls(Program.of(layout, xp), xp, layout, C, linear, cost, mass)
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Problems of one kind differ in numbers only, so that stages do the same operations."""
+        program = self.program
+        shape = tuple(self.C.shape), tuple(program.price.shape)
+        pairs = program.there[0] is None
+        panels = (tuple(map(str, panel)) for panel in program.panels)
+        return (*shape, program.size, program.pinned, pairs, *panels)
+
+    def arrays(self) -> list[Tensor]:
+        """All the numbers that stages read and never write."""
+        p = self.program
+        found = (self.C, p.a, p.b, p.price, p.source, p.target, *p.there, *p.filled)
+        return [x for x in (*found, p.row_group, p.col_group) if x is not None]
 
 
 def _unit(
@@ -152,22 +169,33 @@ def _follow(
     unit: float,
     report: Watcher,
 ) -> Status:
-    program = problem.program
-    path = CentralPath(program, first_point(program, problem.C))
-    with program.xp.replays(program.pairs):
-        return _to_the_end(problem, answer, path, limits, given, unit, report)
+    xp, program = problem.xp, problem.program
+    with xp.replays(program.pairs, problem.kind) as graphs:
+        point = first_point(program, problem.C)
+        if graphs is not None and graphs.work is not None:
+            made: Certificate = graphs.work
+            made.put(problem, point)
+        else:
+            made = Certificate(problem, CentralPath(program, point))
+        xp = made.problem.xp
+        xp.replay_with(graphs)
+        if graphs is not None:
+            graphs.work = made
+        try:
+            return _to_the_end(made, answer, limits, given, unit, report)
+        finally:
+            xp.replay_with(None)
 
 
 def _to_the_end(
-    problem: RouteProblem,
+    made: Certificate,
     answer: RouteAnswer,
-    path: CentralPath,
     limits: Limits,
     given: float | None,
     unit: float,
     report: Watcher,
 ) -> Status:
-    made, shown = Certificate(problem, path), np.inf
+    path, shown = made.path, np.inf
     for _ in path.steps():
         answer.n_iter += 1
         last = answer.n_iter == limits.max_iter
@@ -209,6 +237,17 @@ class Certificate:
     def __init__(self, problem: RouteProblem, path: CentralPath) -> None:
         self.problem, self.path = problem, path
 
+    def put(self, problem: RouteProblem, point: Point) -> None:
+        """Begin anew with the numbers of another problem of the same kind."""
+        here = self.path.point
+        for mine, others in (
+            (self.problem.arrays(), problem.arrays()),
+            ((*here.x, *here.z, here.u, here.v), (*point.x, *point.z, point.u, point.v)),
+        ):
+            for x, y in zip(mine, others, strict=True):
+                x.copy_(y)
+        self.path.restart()
+
     def certify(self) -> tuple[Tensor, ...]:
         """The value of the plan, and the bound."""
         problem, point = self.problem, self.path.point
@@ -221,16 +260,15 @@ class Certificate:
 
 def improve(made: Certificate, answer: RouteAnswer, tol: float, given: float | None) -> None:
     """Keep the plan and the proof of the last point where they are better."""
-    program = made.problem.program
-    value, bound = program.xp.run(made.certify)
+    program, xp = made.problem.program, made.problem.xp
+    value, bound = xp.run(made.certify)
     if value < answer.value:
         answer.value = answer.structured = value
-        answer.plan = program.xp.kept(made.plan)
+        answer.plan = xp.kept(made.plan)
     if bound > answer.bound:
         answer.bound = bound
-        keep = program.xp.kept
         answer.tariffs, answer.potentials = (
-            (keep(x), keep(y)) for x, y in (made.tariffs, made.potentials)
+            (xp.kept(x), xp.kept(y)) for x, y in (made.tariffs, made.potentials)
         )
     assert answer.plan is not None
     assert answer.potentials is not None

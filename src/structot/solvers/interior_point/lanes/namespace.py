@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -76,10 +75,6 @@ class NumPy:
     def empty(self, shape: tuple[int, ...]) -> Array:
         """An array to be written to before it is read."""
         return np.empty(shape)
-
-    def replays(self, pairs: int) -> AbstractContextManager[None]:
-        """While it lasts `run` may replay what it has recorded; of problems with so many pairs."""
-        return nullcontext()
 
     def run(self, work: Callable[..., tuple[Number, ...]], *numbers: float) -> tuple[float, ...]:
         """The numbers that a stage returns, as floats.

@@ -56,7 +56,11 @@ class CentralPath:
         self._none = Residuals(*(xp.zeros(shape) for shape in shapes))
         # What the equations lack at the point, and what a step leaves of it.
         self._rest = self._left = self._after = self._none
-        self.total = float(point.products(xp))  # Σ x z: how far value and bound are apart
+        self.restart()
+
+    def restart(self) -> None:
+        """Go on from the point as it is now."""
+        self.total = float(self.point.products(self.program.xp))  # value - bound, nearly
 
     def steps(self) -> Iterator[float]:
         """One iteration per item, its step length; it ends where no more can be had."""
