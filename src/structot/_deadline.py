@@ -56,6 +56,8 @@ class Deadline:
     @property
     def left(self) -> float:
         """Seconds left, inf without a limit, never negative."""
+        if self._seconds == float("inf"):  # asked by every step: the clock need not be read
+            return self._seconds
         return max(self._seconds - self.elapsed, 0.0)
 
     def reserve(self, seconds: float) -> None:

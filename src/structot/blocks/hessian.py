@@ -181,6 +181,9 @@ class GroupedHessian:
 
     def _alike(self) -> Iterator[tuple[slice | Array, Array]]:
         """The eliminated unknowns that are coupled to the same chunks, and to which, (chunks,)."""
+        if self._coupled.all():
+            yield slice(0, int(self.groups[-1])), self._coupled[0].copy()
+            return
         bits = np.packbits(self._coupled, axis=1)
         # As strings of bytes, which NumPy sorts faster than rows.
         _, first, kind = np.unique(
