@@ -133,7 +133,7 @@ def trust_table(data: dict[str, Any], settings: list[Setting]) -> str:
             [
                 BY_KEY[method].title,
                 f"{max(gaps):.1e}" if gaps else "none given",
-                f"{max(errors):.1e}" if errors else "–",
+                (f"{max(errors):.1e}" if max(errors) else "0") if errors else "–",
                 "; ".join(_parameters(c["parameters"]) for c in cells),
             ]
         )

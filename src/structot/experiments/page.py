@@ -136,7 +136,7 @@ def _certificates(folder: Path, seconds: dict[str, float]) -> str:
         if isinstance(record.get("gap"), float):
             value = record.get("value")
             shown = number(value) if isinstance(value, float) else ""
-            rows.append([key, shown, f"{record['gap']:.1e}", number(took)])
+            rows.append([key, shown, number(record["gap"]), number(took)])
     if not rows:
         return ""
     more = f", the first {len(rows)}" if len(rows) == _MOST_CERTIFICATES < len(seconds) else ""
