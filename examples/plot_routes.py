@@ -39,5 +39,5 @@ path = sot.solve_path(
 path.plot(label="charge").figure.set_size_inches(7, 4)
 
 # %%
-# **To take home:** where a plan is used point by point, take ``Routes``; where only classes matter,
-# ``Groups`` is the faster one.
+# **To take home:** where a plan is used point by point, take ``Routes``, which needs the groups of
+# both sides; ``Groups`` also takes those of one side, overlapping ones, and entropy.
