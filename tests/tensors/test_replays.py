@@ -12,9 +12,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: structot[
 from tensors.cases import NAMES, clouds, structures  # noqa: E402
 
 import structot as sot  # noqa: E402
+from structot.solvers.interior_point.lanes.namespace import RAISED  # noqa: E402
 from structot.solvers.interior_point.lanes.path import CentralPath  # noqa: E402
 from structot.solvers.interior_point.lanes.start import first_point  # noqa: E402
 from structot.torch import dual, replays  # noqa: E402
+from structot.torch.namespace import Torch  # noqa: E402
 from structot.torch.replays import Replays  # noqa: E402
 from structot.torch.routes import Certificate, RouteProblem  # noqa: E402
 
@@ -91,6 +93,9 @@ def test_graphs_are_those_of_the_last_solve_of_a_kind() -> None:
             expected = sot.solve(M, a, **options)
             assert float(found.value) == pytest.approx(expected.value, rel=3e-8)
             assert found.verify().holds()
+    pool = Replays._pools[torch.cuda.current_device()]
+    assert pool is not None
+    assert pool.last is not None  # nothing had to be given up
 
 
 @on_cuda
@@ -112,16 +117,31 @@ def test_memory_of_graphs_is_held_once_and_given_back() -> None:
 
 
 @on_cuda
-def test_what_cannot_be_recorded_is_run() -> None:
+def test_diagonals_are_raised_in_graphs_as_without() -> None:
+    """The first part that makes a matrix definite; of all factorisations only where it must be."""
     device = torch.device("cuda", torch.cuda.current_device())
+    A = torch.eye(3, dtype=torch.float64, device=device)
+    S, size = A.clone(), torch.ones(3, dtype=torch.float64, device=device)
+    xp = Torch(device)
 
-    def stage(x):
-        return (torch.as_tensor(float(x) + 1.0, device=device),)  # looks at the device
+    def factor(least):
+        S.copy_(A)
+        S[1, 1] = least
+        one, other = xp.cholesky(4.0 * A), xp.factor(S, 0.0, size)
+        return one.diagonal().sum(), other.diagonal().min()
 
     with Replays.on(device, 10) as found:
         assert found is not None
-        assert found.run(stage, (2.0,)) == [3.0]
+        xp.replay_with(found)
+        for least in (1.0, -1e-9, 0.25, -1e-13, 1.0):
+            raised = next(part for part in RAISED if least + part > 0)
+            expected = [6.0, (least + raised) ** 0.5]
+            assert xp.run(factor, least) == pytest.approx(expected, rel=1e-9)
+            assert not found.given_up
+        with pytest.raises(np.linalg.LinAlgError):  # what is left to be done without a graph
+            xp.run(factor, -1.0)
         assert found.given_up
+        xp.replay_with(None)
 
 
 @on_cuda
@@ -178,3 +198,24 @@ def test_a_path_that_begins_anew_is_that_of_the_other_problem() -> None:
     assert all(torch.equal(x, y) for x, y in zip(begun.path.point.x, fresh.path.point.x))
     assert [float(x) for x in begun.certify()] == [float(x) for x in fresh.certify()]
     assert problem(25).kind != one.kind
+
+
+@on_cuda
+def test_what_cannot_be_recorded_is_run() -> None:
+    device = torch.device("cuda", torch.cuda.current_device())
+
+    def stage(x):
+        return (torch.as_tensor(float(x) + 1.0, device=device),)  # looks at the device
+
+    with Replays.on(device, 10) as found:
+        assert found is not None
+        assert found.run(stage, (2.0,)) == [3.0]
+        assert found.given_up
+
+    with Replays.on(device, 10) as found:
+        assert found is None  # graphs are given up on this device, until they are released
+    Replays.release()
+    with Replays.on(device, 10) as found:
+        assert found is not None
+        assert found.run(lambda: (torch.zeros(3, device=device).sum(),), ()) == [0.0]
+        assert not found.given_up

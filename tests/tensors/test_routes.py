@@ -158,7 +158,7 @@ def test_the_namespace_of_torch_is_that_of_numpy() -> None:
     T, S, r = rng.random((4, 5)), 9.0 * A[0], rng.random(5)
     gram = ours.numpy(ours.subtract_gram(ours.array(S), ours.array(T)))
     np.testing.assert_allclose(np.tril(gram), np.tril(S - T.T @ T), rtol=1e-12)
-    factor = ours.factor(ours.array(S), ours.array(0.1 * r))
+    factor = ours.factor(ours.array(S), 0.1, ours.array(r))
     found = ours.numpy(ours.solve(factor, ours.array(r)))
     np.testing.assert_allclose(found, np.linalg.solve(S + np.diag(0.1 * r), r), rtol=1e-10)
     with pytest.raises(np.linalg.LinAlgError):

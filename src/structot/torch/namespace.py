@@ -115,12 +115,23 @@ class Torch(NumPy):
         return A.diagonal(dim1=-2, dim2=-1)
 
     def cholesky(self, A: Tensor) -> Tensor:
-        L, info = torch.linalg.cholesky_ex(A)
-        failed = info.any() | ~self.diagonal(L).sum().isfinite()
         if self._replays is not None and self._recording:
-            self._replays.failures.append(failed)
-        elif bool(failed):
+            raised = self._replays.next_raised()
+            self.diagonal(A).mul_(1.0 + raised)
+            return self._noted(A)
+        return self._factored(A)
+
+    def _factored(self, A: Tensor) -> Tensor:
+        L, failed = _lower(A)
+        if bool(failed):
             raise np.linalg.LinAlgError("not positive definite")
+        return L
+
+    def _noted(self, A: Tensor) -> Tensor:
+        """While a stage is recorded: whether it fails will be seen when that is replayed."""
+        assert self._replays is not None
+        L, failed = _lower(A)
+        self._replays.failures.append(failed)
         return L
 
     def inverse_of_lower(self, L: Tensor) -> Tensor:
@@ -135,10 +146,19 @@ class Torch(NumPy):
             S[i:j, :j].addmm_(T[:, i:j].T, T[:, :j], alpha=-1.0)
         return S
 
-    def factor(self, S: Tensor, raised: Tensor) -> Tensor:
+    def factor(self, S: Tensor, part: float, size: Tensor) -> Tensor:
         A = S.clone()
-        A.diagonal().add_(raised)
-        return self.cholesky(A)
+        if self._replays is not None and self._recording:
+            A.diagonal().add_(self._replays.next_raised() * size)
+            return self._noted(A)
+        A.diagonal().add_(part * size)
+        return self._factored(A)
 
     def solve(self, L: Tensor, r: Tensor) -> Tensor:
         return torch.cholesky_solve(r[:, None], L)[:, 0]
+
+
+def _lower(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Cholesky factors of a batch, and whether one of them failed."""
+    L, info = torch.linalg.cholesky_ex(A)
+    return L, info.any() | ~L.diagonal(dim1=-2, dim2=-1).sum().isfinite()

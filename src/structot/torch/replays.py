@@ -18,13 +18,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from structot._deadline import OutOfTime
+from structot.solvers.interior_point.lanes.namespace import RAISED
 
 # Of larger problems the kernels take longer than their launches.
 MOST_PAIRS = 1 << 22
+# Factorisations in a stage, at most.
+_FACTORISATIONS = 1024
 # Triangular systems of a larger order are left to a library that cannot be recorded if they come as
 # a batch.
 LARGE = 512
@@ -36,7 +40,8 @@ class _Graph(NamedTuple):
     graph: torch.cuda.CUDAGraph
     places: tuple[Tensor | None, ...]
     found: tuple[Any, ...]
-    failed: Tensor | None  # whether a factorisation failed; None where there is none
+    failed: tuple[Tensor, ...]  # whether a factorisation failed, for each of them
+    raised: Tensor  # by what part the diagonal of each of them is raised
 
 
 class _Pool:
@@ -53,6 +58,7 @@ class _Pool:
             self._keeper.capture_end()
         self.id = self._keeper.pool()
         self.last: tuple[Any, Replays] | None = None  # graphs that fit another solve, and which
+        self.broken = False  # a recording has failed: the pool takes no other
 
 
 class Replays:
@@ -66,6 +72,7 @@ class Replays:
         self._graphs: dict[Any, _Graph] = {}
         self._met: set[Any] = set()
         self.failures: list[Tensor] = []
+        self._raised = torch.zeros(0)
         self.recording = self.given_up = False
         self.work: Any = None  # whatever holds the arrays that the graphs work on
 
@@ -83,7 +90,7 @@ class Replays:
         number = torch.cuda.current_device() if device.index is None else device.index
         with cls._guard, torch.cuda.device(number):
             pool = cls._pools[number] = cls._pools.get(number) or _Pool(device)
-        if not pool.lock.acquire(blocking=False):
+        if pool.broken or not pool.lock.acquire(blocking=False):
             yield None
             return
         try:
@@ -118,15 +125,27 @@ class Replays:
         for place, x in zip(graph.places, numbers, strict=True):
             assert place is not None
             place.fill_(x)
-        graph.graph.replay()
-        failed = () if graph.failed is None else (graph.failed,)
-        found = numbers_of((*graph.found, *failed))
-        if failed and found.pop():
-            # What to do about a factorisation that failed is decided on the host, step by step;
-            # more will fail, so that this is the way to the end.
-            self.given_up = True
-            return numbers_of(work(*numbers))
-        return found
+        parts = [0] * len(graph.failed)  # places in `RAISED`
+        while True:
+            graph.graph.replay()
+            found = numbers_of((*graph.found, *graph.failed))
+            failed = np.flatnonzero(found[len(graph.found) :])
+            if failed.size == 0:
+                break
+            for k in failed:
+                parts[k] += 1
+            if max(parts) == len(RAISED):
+                self.given_up = True
+                return numbers_of(work(*numbers))
+            now = torch.tensor([RAISED[part] for part in parts], dtype=torch.float64)
+            graph.raised[: len(parts)] = now
+        if any(parts):
+            graph.raised.zero_()
+        return found[: len(graph.found)]
+
+    def next_raised(self) -> Tensor:
+        """By what part the diagonal of the next factorisation of a recorded stage is raised."""
+        return self._raised[len(self.failures)]
 
     def call(
         self, work: Callable[..., tuple[Any, ...]], *given: Tensor | None
@@ -147,7 +166,7 @@ class Replays:
             if place is not None and x is not None:
                 place.copy_(x)
         graph.graph.replay()
-        if graph.failed is not None and bool(graph.failed):
+        if graph.failed and bool(torch.stack(graph.failed).any()):
             return work(*given)
         return tuple(None if x is None else x.clone() for x in graph.found)
 
@@ -159,24 +178,25 @@ class Replays:
         stream, graph = self._pool.stream, torch.cuda.CUDAGraph()
         stream.wait_stream(torch.cuda.current_stream(stream.device))
         self.recording, self.failures = True, []
+        new: dict[str, Any] = {"dtype": torch.float64, "device": stream.device}
+        self._raised = torch.zeros(_FACTORISATIONS, **new)
         try:
             with torch.cuda.stream(stream):
                 graph.capture_begin(pool=self._pool.id, capture_error_mode="thread_local")
                 try:
                     found = tuple(work(*places))
-                    failed = None
-                    if self.failures:
-                        failed = torch.stack(self.failures).any().to(torch.float64)
+                    failed = tuple(x.to(torch.float64) for x in self.failures)
                 finally:
                     graph.capture_end()
         except OutOfTime:
             raise
-        except RuntimeError:  # an operation that cannot be recorded, or no memory for it
-            self.given_up = True
+        except (RuntimeError, IndexError):
+            # An operation that cannot be recorded, no memory for it, too many factorisations.
+            self.given_up = self._pool.broken = True
             return None
         finally:
             self.recording = False
-        made = self._graphs[name] = _Graph(graph, places, found, failed)
+        made = self._graphs[name] = _Graph(graph, places, found, failed, self._raised)
         return made
 
 

@@ -19,6 +19,8 @@ from structot._parallel import at_once, in_turns
 Array = Any  # of the library in use
 Number = Any  # a float, or what a library keeps in its place where floats are far away
 
+# A factorisation that fails is tried again with its diagonal raised by these parts.
+RAISED = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 # Order of matrices below which a call of LAPACK for each of a batch costs more than it saves.
 _SMALL = 24
 
@@ -144,10 +146,10 @@ class NumPy:
         at_once(T.size, subtract, itertools.pairwise(cuts))
         return S
 
-    def factor(self, S: Array, raised: Array) -> Array:
-        """The Cholesky factor of S + diag(raised), lower triangle; LinAlgError where it fails."""
+    def factor(self, S: Array, part: float, size: Array) -> Array:
+        """The Cholesky factor of S + part diag(size), lower triangle; LinAlgError if it fails."""
         A = S.copy()
-        A.reshape(-1)[:: len(A) + 1] += raised
+        A.reshape(-1)[:: len(A) + 1] += part * size
         L, info = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
             raise np.linalg.LinAlgError("not positive definite")

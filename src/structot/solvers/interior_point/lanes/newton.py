@@ -24,7 +24,7 @@ import numpy as np
 
 from structot._deadline import check_time
 from structot.solvers.interior_point.lanes.layout import Panel
-from structot.solvers.interior_point.lanes.namespace import NumPy
+from structot.solvers.interior_point.lanes.namespace import RAISED, NumPy
 from structot.solvers.interior_point.lanes.program import (
     NOTHING,
     Arrays,
@@ -37,8 +37,6 @@ Array = Any  # of the library in use
 
 # Γ of a lane that is not there: a perfect conductor. Its square is a number, too.
 _CONDUCTOR = 1e40
-# A factorisation that fails is tried again with its diagonal raised by these parts.
-_RAISED = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 
 
 class _Block(NamedTuple):
@@ -202,12 +200,12 @@ class Newton:
         check_time()
         S = xp.subtract_gram(S, self.T)
         check_time()
-        for part in _RAISED:
+        for part in RAISED:
             try:
-                self.L = xp.factor(S, part * size)
+                self.L = xp.factor(S, part, size)
                 break
             except np.linalg.LinAlgError:
-                if part == _RAISED[-1]:
+                if part == RAISED[-1]:
                     raise
 
     # ---------------------------------------------------------------------------------- solve
@@ -339,12 +337,12 @@ def _first(panels: tuple[Panel, ...], side: str) -> list[Panel]:
 
 
 def _cholesky(xp: NumPy, A: Array) -> Array:
-    for part in _RAISED:
+    for part in RAISED:
         try:
             return xp.cholesky(A)
         except np.linalg.LinAlgError:
-            if part == _RAISED[-1]:
+            if part == RAISED[-1]:
                 raise
             diagonal = xp.diagonal(A)
-            diagonal *= 1.0 + max(part, _RAISED[1])
+            diagonal *= 1.0 + max(part, RAISED[1])
     raise AssertionError
