@@ -88,9 +88,8 @@ class Replays:
             yield None
             return
         number = torch.cuda.current_device() if device.index is None else device.index
-        with cls._guard, torch.cuda.device(number):
-            pool = cls._pools[number] = cls._pools.get(number) or _Pool(device)
-        if pool.broken or not pool.lock.acquire(blocking=False):
+        pool = cls._pool_of(number)
+        if pool is None or pool.broken or not pool.lock.acquire(blocking=False):
             yield None
             return
         try:
@@ -107,12 +106,21 @@ class Replays:
             pool.lock.release()
 
     @classmethod
+    def _pool_of(cls, number: int) -> _Pool | None:
+        """That of a device; None where nothing can be recorded."""
+        with cls._guard, torch.cuda.device(number), suppress(RuntimeError):
+            pool = cls._pools.get(number) or _Pool(torch.device("cuda", number))
+            cls._pools[number] = pool
+            return pool
+        return None
+
+    @classmethod
     def release(cls) -> None:
         """Forget all pools that are not in use; emptying the cache then gives their memory back."""
         with cls._guard:
             for number, pool in cls._pools.items():
                 if pool is not None and not pool.lock.locked():
-                    cls._pools[number] = None
+                    pool.last = cls._pools[number] = None
 
     def run(self, work: Callable[..., tuple[Any, ...]], numbers: tuple[float, ...]) -> list[float]:
         """The numbers that a stage of `NumPy.run` returns; it is recorded when it is first met."""
