@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: structot[torch]")
 
+from tensors import tape  # noqa: E402
 from tensors.cases import NAMES, clouds, structures  # noqa: E402
 
 import structot as sot  # noqa: E402
@@ -116,13 +118,69 @@ def test_memory_of_graphs_is_held_once_and_given_back() -> None:
     assert torch.cuda.memory_reserved() < held
 
 
-@on_cuda
-def test_diagonals_are_raised_in_graphs_as_without() -> None:
+@pytest.fixture
+def tapes(monkeypatch) -> tape.Pool:
+    """Solves on the CPU that record and replay."""
+    pool = tape.Pool()
+    monkeypatch.setattr(Replays, "on", lambda device, pairs, kind=None: Replays.lent(pool, kind))
+    monkeypatch.setattr(Torch, "_known", {torch.device("cpu")})
+    return pool
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-12])
+def test_replayed_routes_are_those_that_were_run(tol: float, tapes: tape.Pool) -> None:
+    """To the bit; other numbers in the same layout, other layouts in between."""
+    _, rows, cols = clouds(30, 25)
+    for seed, size in enumerate((30, 30, 24, 30)):
+        M = torch.tensor(clouds(size, 25, seed)[0])
+        structure = sot.Routes(rows[:size], cols, charge=0.1 * (1 + seed))
+        options = {"structure": structure, "tol": tol}
+        before = tapes.replays
+        found = _quietly(M, options)
+        assert tapes.replays > before
+        if tol > 1e-9:  # where a factorisation fails for good its graphs are not kept
+            assert tapes.last is not None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Torch, "_known", set())
+            expected = _quietly(M, options)
+        assert found.n_iter == expected.n_iter
+        assert float(found.value) == pytest.approx(float(expected.value), rel=1e-14)
+        assert found.verify().holds()
+
+
+def test_replayed_steps_of_one_problem_are_those_that_were_run(tapes: tape.Pool) -> None:
+    M = torch.tensor(clouds(20, 15)[0])
+    for reg in (0.3, 0.01):
+        found = _quietly(M, {"reg": reg, "tol": 1e-9})
+        assert tapes.replays > 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Replays, "call", lambda self, work, *given: work(*given))
+            expected = _quietly(M, {"reg": reg, "tol": 1e-9})
+        assert float(found.value) == pytest.approx(float(expected.value), rel=1e-12)
+        assert found.converged
+        assert found.verify().holds()
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=on_cuda)]
+
+
+@contextmanager
+def recording(device: str):
+    if device == "cpu":
+        with Replays.lent(tape.Pool(), None) as found:
+            yield found
+    else:
+        with Replays.on(torch.device("cuda", torch.cuda.current_device()), 10) as found:
+            assert found is not None
+            yield found
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_diagonals_are_raised_in_graphs_as_without(device: str) -> None:
     """The first part that makes a matrix definite; of all factorisations only where it must be."""
-    device = torch.device("cuda", torch.cuda.current_device())
     A = torch.eye(3, dtype=torch.float64, device=device)
     S, size = A.clone(), torch.ones(3, dtype=torch.float64, device=device)
-    xp = Torch(device)
+    xp = Torch(A.device)
 
     def factor(least):
         S.copy_(A)
@@ -130,8 +188,7 @@ def test_diagonals_are_raised_in_graphs_as_without() -> None:
         one, other = xp.cholesky(4.0 * A), xp.factor(S, 0.0, size)
         return one.diagonal().sum(), other.diagonal().min()
 
-    with Replays.on(device, 10) as found:
-        assert found is not None
+    with recording(device) as found:
         xp.replay_with(found)
         for least in (1.0, -1e-9, 0.25, -1e-13, 1.0):
             raised = next(part for part in RAISED if least + part > 0)
@@ -141,7 +198,17 @@ def test_diagonals_are_raised_in_graphs_as_without() -> None:
         with pytest.raises(np.linalg.LinAlgError):  # what is left to be done without a graph
             xp.run(factor, -1.0)
         assert found.given_up
-        xp.replay_with(None)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_to_look_at_a_number_ends_the_recording(device: str) -> None:
+    def stage(x):
+        return (torch.as_tensor(float(x) + 1.0, device=device),)
+
+    with recording(device) as found:
+        assert found.run(stage, (2.0,)) == [3.0]
+        assert found.given_up
+    Replays.release()
 
 
 @on_cuda
@@ -201,19 +268,13 @@ def test_a_path_that_begins_anew_is_that_of_the_other_problem() -> None:
 
 
 @on_cuda
-def test_what_cannot_be_recorded_is_run() -> None:
+def test_a_device_on_which_a_recording_failed_gets_no_more_until_they_are_released() -> None:
     device = torch.device("cuda", torch.cuda.current_device())
-
-    def stage(x):
-        return (torch.as_tensor(float(x) + 1.0, device=device),)  # looks at the device
-
     with Replays.on(device, 10) as found:
         assert found is not None
-        assert found.run(stage, (2.0,)) == [3.0]
-        assert found.given_up
-
+        assert found.run(lambda x: (torch.as_tensor(float(x), device=device),), (2.0,)) == [2.0]
     with Replays.on(device, 10) as found:
-        assert found is None  # graphs are given up on this device, until they are released
+        assert found is None
     Replays.release()
     with Replays.on(device, 10) as found:
         assert found is not None

@@ -34,21 +34,21 @@ _FACTORISATIONS = 1024
 LARGE = 512
 
 
-class _Graph(NamedTuple):
+class _Recorded(NamedTuple):
     """What was recorded, where it reads its arguments, and what it returns."""
 
-    graph: torch.cuda.CUDAGraph
+    graph: Any  # with a method `replay`
     places: tuple[Tensor | None, ...]
     found: tuple[Any, ...]
     failed: tuple[Tensor, ...]  # whether a factorisation failed, for each of them
     raised: Tensor  # by what part the diagonal of each of them is raised
 
 
-class _Pool:
+class Pool:
     """Memory for the graphs of one device, and the stream on which they are recorded."""
 
     def __init__(self, device: torch.device) -> None:
-        self.lock = threading.Lock()
+        self.device, self.lock = device, threading.Lock()
         self.stream = torch.cuda.Stream(device)
         # A pool lives as long as a graph that uses it: this one, of nothing.
         self._keeper = torch.cuda.CUDAGraph()
@@ -60,16 +60,28 @@ class _Pool:
         self.last: tuple[Any, Replays] | None = None  # graphs that fit another solve, and which
         self.broken = False  # a recording has failed: the pool takes no other
 
+    def record(self, work: Callable[[], None]) -> Any:
+        """A graph of what it does, which is not done yet."""
+        graph = torch.cuda.CUDAGraph()
+        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
+        with torch.cuda.stream(self.stream):
+            graph.capture_begin(pool=self.id, capture_error_mode="thread_local")
+            try:
+                work()
+            finally:
+                graph.capture_end()
+        return graph
+
 
 class Replays:
     """The graphs of one solve."""
 
-    _pools: ClassVar[dict[int, _Pool | None]] = {}  # by the number of the device
+    _pools: ClassVar[dict[int, Pool | None]] = {}  # by the number of the device
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, pool: _Pool) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._graphs: dict[Any, _Graph] = {}
+        self._graphs: dict[Any, _Recorded] = {}
         self._met: set[Any] = set()
         self.failures: list[Tensor] = []
         self._raised = torch.zeros(0)
@@ -93,23 +105,30 @@ class Replays:
             yield None
             return
         try:
-            if kind is None:
-                yield cls(pool)
-                return
-            known, pool.last = pool.last, None
-            found = known[1] if known is not None and known[0] == kind else cls(pool)
-            del known
-            yield found
-            if not found.given_up:
-                pool.last = kind, found
+            with cls.lent(pool, kind) as found:
+                yield found
         finally:
             pool.lock.release()
 
     @classmethod
-    def _pool_of(cls, number: int) -> _Pool | None:
+    @contextmanager
+    def lent(cls, pool: Pool, kind: Any) -> Iterator[Replays]:
+        """New graphs, or the last ones if they are of this kind."""
+        if kind is None:
+            yield cls(pool)
+            return
+        known, pool.last = pool.last, None
+        found = known[1] if known is not None and known[0] == kind else cls(pool)
+        del known
+        yield found
+        if not found.given_up:
+            pool.last = kind, found
+
+    @classmethod
+    def _pool_of(cls, number: int) -> Pool | None:
         """That of a device; None where nothing can be recorded."""
         with cls._guard, torch.cuda.device(number), suppress(RuntimeError):
-            pool = cls._pools.get(number) or _Pool(torch.device("cuda", number))
+            pool = cls._pools.get(number) or Pool(torch.device("cuda", number))
             cls._pools[number] = pool
             return pool
         return None
@@ -126,7 +145,7 @@ class Replays:
         """The numbers that a stage of `NumPy.run` returns; it is recorded when it is first met."""
         graph = self._graphs.get(work.__name__)
         if graph is None:
-            zero = torch.zeros((), dtype=torch.float64, device=self._pool.stream.device)
+            zero = torch.zeros((), dtype=torch.float64, device=self._pool.device)
             graph = self._record(work.__name__, work, tuple(zero + x for x in numbers))
         if graph is None or self.given_up:
             return numbers_of(work(*numbers))
@@ -180,22 +199,20 @@ class Replays:
 
     def _record(
         self, name: Any, work: Callable[..., tuple[Any, ...]], places: tuple[Tensor | None, ...]
-    ) -> _Graph | None:
+    ) -> _Recorded | None:
         if self.given_up:
             return None
-        stream, graph = self._pool.stream, torch.cuda.CUDAGraph()
-        stream.wait_stream(torch.cuda.current_stream(stream.device))
         self.recording, self.failures = True, []
-        new: dict[str, Any] = {"dtype": torch.float64, "device": stream.device}
+        new: dict[str, Any] = {"dtype": torch.float64, "device": self._pool.device}
         self._raised = torch.zeros(_FACTORISATIONS, **new)
+        made: list[tuple[Any, ...]] = []
+
+        def do() -> None:
+            made.append(tuple(work(*places)))
+            made.append(tuple(x.to(torch.float64) for x in self.failures))
+
         try:
-            with torch.cuda.stream(stream):
-                graph.capture_begin(pool=self._pool.id, capture_error_mode="thread_local")
-                try:
-                    found = tuple(work(*places))
-                    failed = tuple(x.to(torch.float64) for x in self.failures)
-                finally:
-                    graph.capture_end()
+            graph = self._pool.record(do)
         except OutOfTime:
             raise
         except (RuntimeError, IndexError):
@@ -204,8 +221,10 @@ class Replays:
             return None
         finally:
             self.recording = False
-        made = self._graphs[name] = _Graph(graph, places, found, failed, self._raised)
-        return made
+        found, failed = made
+        recorded = _Recorded(graph, places, found, failed, self._raised)
+        self._graphs[name] = recorded
+        return recorded
 
 
 def numbers_of(found: tuple[Any, ...]) -> list[float]:
