@@ -77,13 +77,16 @@ def test_a_rough_iterate_gives_a_feasible_plan():
     assert problem.objective(P) >= solved.lower_bound * (1 - 1e-12)
 
 
-def test_no_program_where_blocks_in_use_have_several_large_pools():
-    """Two pools of two edges each, in one block: one more than there are blocks in use."""
+def test_no_program_where_many_blocks_in_use_have_large_pools():
+    """Three blocks in use: a program for one large pool among them, none for two."""
     problem, _ = problem_of(alpha=3e3)
     (F,) = problem.layers
     pools = Pools.empty(F.w.size, F.start.size - 1)
-    pools.order[:4], pools.end[:2], pools.X[:4] = np.arange(4), (2, 4), (0.2, 0.2, 0.1, 0.1)
-    pools.n_pools[0] = 2
+    for b, sizes in enumerate(([2, 2], [1], [1])):
+        s = F.start[b]
+        pools.order[s : s + sum(sizes)] = np.arange(sum(sizes))
+        pools.end[s : s + len(sizes)] = np.cumsum(sizes)
+        pools.n_pools[b] = len(sizes)
     assert not may_pay(F, pools)
     pools.n_pools[0] = 1
     assert may_pay(F, pools)

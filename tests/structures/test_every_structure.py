@@ -342,6 +342,16 @@ def test_projection(name: str, problem: str, metric: str) -> None:
 
 @every_problem
 @every_case
+def test_projection_of_potentials(name: str, problem: str) -> None:
+    F, _, size = bound(name, problem)
+    rng = np.random.default_rng(8)
+    u, v = (size * rng.normal(size=k) for k in F.shape)
+    K, expected = F.project_potentials(u, v), F.project(np.add.outer(u, v), "cost")
+    np.testing.assert_allclose(K, expected, rtol=1e-12, atol=1e-9 * size)
+
+
+@every_problem
+@every_case
 def test_prox(name: str, problem: str) -> None:
     """K = ρ d (V - X) is a subgradient at X: K in B(F) and <K, X> = f(X). With X >= 0: cut at 0."""
     F, table, size = bound(name, problem)

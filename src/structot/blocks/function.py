@@ -246,7 +246,7 @@ class Blocks(Submodular):
         """f in block order; ``last`` lends its order and memory."""
         if x.size and x.min() < 0:
             return float(x @ self.greedy_edges(x))
-        last = self._new_pools() if last is None else last
+        last = self._new_pools(X=x) if last is None else last  # of which X is not used
         return float(sum(self._each("extension_blocks", x, self._packed, last)))
 
     def prox(
@@ -304,7 +304,7 @@ class Blocks(Submodular):
     def project_edges(self, z: Array, metric: str) -> Array:
         """Projection onto B(F) in block order."""
         if metric == "cost":
-            # K = z - w X with X = prox(z / w); in place, since this is the peak of memory.
+            # K = z - w X with X = prox(z / w), in place.
             x = z / self.w
             self.prox_edges(x, 1.0, last=self._new_pools(X=x))
             x *= self.w
@@ -317,6 +317,15 @@ class Blocks(Submodular):
         if z.size and np.abs(z).max() > FAR * np.abs(K).max():
             self._each("euclidean_blocks", K.copy(), self._packed, K)
         return K
+
+    def project_potentials(self, u: Array, v: Array) -> Array:
+        # As above, with nothing as large as the problem beside X and its order: it is made where a
+        # solver still holds its own memory.
+        x = np.empty(self.w.size)
+        self._each("potential_point", u, v, x)
+        self.prox_edges(x, 1.0, last=self._new_pools(X=x))
+        self._each("potential_cost", u, v, x)
+        return self.cost_of_edges(x)
 
     def minimize(self, shift: Array | None = None) -> Minimizer:
         shift = np.zeros(self.shape) if shift is None else as_matrix("shift", shift, self.shape)

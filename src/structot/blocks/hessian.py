@@ -82,8 +82,8 @@ class GroupedHessian:
             run[side] = runs + own
             self._corners.append(corner)
             size, runs = int(corner[-1]), runs + widths.size
-        C = np.zeros((out_place.size, kept_place.size))
-        self.parts = Parts(self.groups.size - 1, run, place, line, np.zeros(size), C)
+        nothing = np.empty((0, 0))
+        self.parts = Parts(self.groups.size - 1, run, place, line, np.zeros(size), nothing)
         self._coupled = np.ones((self.groups.size - 1, self.chunks.size - 1), bool)
 
     def clear(self, used: Array | None = None, edges: Edges | None = None) -> None:
@@ -92,12 +92,19 @@ class GroupedHessian:
         Blocks of any form may be marked; those of one pair of groups cost one look each.
         """
         self.parts.squares.fill(0.0)
-        self.parts.C.fill(0.0)
+        if self.parts.C.size:
+            self.parts.C.fill(0.0)
+        else:
+            self.parts = self.parts._replace(C=np.zeros((self._out.size, self._kept.size)))
         if used is None or edges is None:
             self._coupled.fill(True)
         else:
             self._coupled.fill(False)
             mark_coupled(edges, used, self.n, self.parts, self._coupled)
+
+    def release(self) -> None:
+        """Give back the memory of C, as large as the problem, until H is cleared again."""
+        self.parts = self.parts._replace(C=np.empty((0, 0)))
 
     def saved(self) -> tuple[Array, Array]:
         """H as it is now: `solve` overwrites it."""

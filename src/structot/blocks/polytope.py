@@ -38,6 +38,22 @@ def single_blocks(first, last, edges, table, K):
 
 
 @njit(cache=True, nogil=True)
+def potential_point(first, last, edges, u, v, X):
+    """X = (u ⊕ v) / w."""
+    start, row, col, w = edges
+    for e in range(start[first], start[last]):
+        X[e] = (u[row[e]] + v[col[e]]) / w[e]
+
+
+@njit(cache=True, nogil=True)
+def potential_cost(first, last, edges, u, v, X):
+    """X = u ⊕ v - w X, in place."""
+    start, row, col, w = edges
+    for e in range(start[first], start[last]):
+        X[e] = (u[row[e]] + v[col[e]]) - w[e] * X[e]
+
+
+@njit(cache=True, nogil=True)
 def greedy_blocks(first, last, edges, P, table, K):
     """Edmonds' vertex: K_(k) = g(W_k) - g(W_k-1) along P sorted downwards."""
     start, w = edges.start, edges.w

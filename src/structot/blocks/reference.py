@@ -94,6 +94,18 @@ def single_blocks(first, last, edges, table, K):
         K[block] = w[block] * table.secant(b, 0.0, w[block])
 
 
+def potential_point(first, last, edges, u, v, X):
+    """(u ⊕ v) / w."""
+    e = slice(edges.start[first], edges.start[last])
+    X[e] = (u[edges.row[e]] + v[edges.col[e]]) / edges.w[e]
+
+
+def potential_cost(first, last, edges, u, v, X):
+    """u ⊕ v - w X."""
+    e = slice(edges.start[first], edges.start[last])
+    X[e] = (u[edges.row[e]] + v[edges.col[e]]) - edges.w[e] * X[e]
+
+
 def greedy_blocks(first, last, edges, P, table, K):
     """Edmonds' greedy algorithm."""
     start, w = edges.start, edges.w

@@ -119,14 +119,14 @@ def complete(problem: Problem, dual: Dual) -> Dual:
     """
     if dual.K is not None:
         return dual
-    Z = np.add.outer(dual.u, dual.v)
-    if problem.monotone and not Z.any():  # every vertex is above 0, and costs no projection
+    u, v = dual.u, dual.v
+    if problem.monotone and not (u.any() or v.any()):  # every vertex is above 0: no projection
         K = problem.function.greedy(problem.independent)
     else:
-        K = problem.function.project(Z, "cost")
-    raised = dual_from_cost(problem, K, dual.u, potential_size(problem, dual.u, dual.v))
+        K = problem.function.project_potentials(u, v)
+    raised = dual_from_cost(problem, K, u, potential_size(problem, u, v))
     if raised.bound < dual.bound:  # by rounding
-        raised = dual._replace(K=np.maximum(K, Z))
+        raised = dual._replace(K=np.maximum(K, np.add.outer(u, v)))
     return _as_entropic(problem, raised)
 
 
@@ -191,7 +191,7 @@ def dual_from_potentials(problem: Problem, p: Array, q: Array) -> Dual:
     >>> round(dual_from_potentials(problem, np.array([0.5, 0.0]), np.zeros(2)).bound, 9)
     1.0
     """
-    K = problem.function.project(np.add.outer(p, q), "cost")
+    K = problem.function.project_potentials(p, q)
     return dual_from_cost(problem, K, p, potential_size(problem, p, q))
 
 

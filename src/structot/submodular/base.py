@@ -187,6 +187,10 @@ class Submodular(Layer):
             K = min_norm_point(self, np.where(edges, K, 0.0), weights=weights)
         return K
 
+    def project_potentials(self, u: Array, v: Array) -> Array:
+        """The projection of u ⊕ v in the metric "cost"."""
+        return self.project(np.add.outer(u, v), "cost")
+
     def prox(self, V: Array, rho: float = 1.0, *, nonnegative: bool = False) -> Array:
         """argmin_X f(X) + rho/2 Σ d (X - V)², with X >= 0 if asked (then it is just cut at 0).
 

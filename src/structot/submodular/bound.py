@@ -145,6 +145,11 @@ class BoundCost(Submodular):
         slow = any(layer.kind == "generic" or layer.interpreted for layer in layers)
         return self._plus_linear([project_sum(layers, Z, max_sweeps=100 if slow else 2000)])
 
+    def project_potentials(self, u: Array, v: Array) -> Array:
+        if self.linear is None and len(self.layers) == 1:
+            return self.set_functions[0].project_potentials(u, v)
+        return super().project_potentials(u, v)
+
     def prox(self, V: Array, rho: float = 1.0, *, nonnegative: bool = False) -> Array:
         if self.linear is None and len(self.layers) == 1:
             return self.set_functions[0].prox(V, rho, nonnegative=nonnegative)

@@ -73,7 +73,8 @@ class ProximalDual:
         self._price_alone()
         self._scratch, self.Y = np.empty(edges), np.empty(edges)
         self.pools = Pools.empty(edges, blocks)
-        self._projection = Pools.empty(edges, blocks)
+        # Projections leave their X where their point was.
+        self._projection = Pools.empty(edges, blocks, X=self._scratch)
         # Blocks in which Y is not 0, and blocks in which X or Y is not.
         self._carries, self._busy = np.ones(blocks, bool), np.ones(blocks, bool)
         self.rho = 1.0
@@ -221,6 +222,7 @@ class ProximalDual:
         G = self.pool_matrix()
         d = self.direction(G, value, reach)
         level = self._theta(G) * (G.sparse(self.n + self.m) @ d)
+        self._hessian.release()  # what follows, a certificate, takes memory of its own
         x = self._scratch  # until now the share to which edges are loose
         kernels.repair(self.layer.edges, self.pools, d, self.n, self.rho, level, x)
         return self.layer.scatter(x)

@@ -78,12 +78,13 @@ class Search:
 
 
 def may_pay(layer: Blocks, pools: Pools) -> bool:
-    """Whether a block in use has about one large pool, as under a threshold, and not several.
+    """Whether at most every third block in use has a large pool: the others carry single edges, as
+    in plain transport, whose program closes nearly all of a gap.
 
-    With several the anchors can be moved in too many ways that hardly differ, and a program was
-    never seen to close a good part of the gap.
+    Where blocks have large pools these can be moved in many ways that hardly differ. Then a program
+    closes little, or what Newton steps close in the same time.
     """
-    return bool(_several(layer, pools).sum() <= np.count_nonzero(pools.n_pools))
+    return bool(3 * _several(layer, pools).sum() <= np.count_nonzero(pools.n_pools))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class Newton(Solver):
     reach: float = 1e-2
     background: float = 0.3
     certify_every: int = 6
-    search_every: int = 24
+    search_every: int = 12
     polish: int = 12
     patience: int = 1000
     name: ClassVar[str] = "newton"

@@ -82,7 +82,7 @@ class SaddleSolver(MirrorSolver):
         # Twice: the first one is right to a rounding error of M, which may be far above all of F.
         projection = self._project(F, self._project(F, M))
         if start.potentials is not None:
-            K = on_edges(F, F.project(np.add.outer(*start.potentials), "cost"))
+            K = on_edges(F, F.project_potentials(*start.potentials))
         elif self.start_cost == "vertex":
             rng = np.random.default_rng(self.seed)
             K = on_edges(F, F.greedy(rng.random(problem.shape)))
