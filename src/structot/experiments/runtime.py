@@ -126,7 +126,7 @@ def draw_times(results: dict[str, Any]) -> Figure:
 
     from structot.plot import COLORS
 
-    figure, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5.6, 4.2), layout="constrained")
     markers = ("o", "s", "^", "D", "v")
     sizes = results["sizes"]
     for number, (method, times) in enumerate(results["seconds"].items()):
@@ -150,7 +150,8 @@ def draw_times(results: dict[str, Any]) -> Figure:
     ax.set_xticklabels([str(n) for n in sizes])
     ax.minorticks_off()
     ax.set_ylabel(f"seconds to gap {results['tol']:g}")
-    ax.legend(frameon=False, fontsize=8)
+    # Above the axes: inside it would lie on the curves or on the words, wherever there is room now.
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 
