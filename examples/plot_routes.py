@@ -29,8 +29,8 @@ for (top, bottom), (name, structure) in zip(axes.T, structures.items(), strict=T
     bottom.set_title(f"linear cost {cost:.3g}, partners {partners:.2g}", fontsize=10)
 
 # %%
-# How strong should the price be? Along the charge the plan changes once, from plain transport to
-# classes that travel as a whole; after that it stays as it is.
+# How strong should the price be? Along the charge the plan passes once, and quickly, from plain
+# transport to classes that travel as a whole; before and after that it stays as it is.
 
 charges = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4]
 path = sot.solve_path(
