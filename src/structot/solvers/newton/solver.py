@@ -173,10 +173,12 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
         reach *= max(1.0, size / missing) ** 0.5 if missing > 0 else 1.0
         steps, solved, moved = 0, False, True
         while moved and not solved and steps < pace.most:
-            # The first iteration has something to show, in case it stays the only one.
+            # The first iteration has something to show, in case it stays the only one; the first
+            # inner problem, which may be hard although its start is near the answer, twice.
             if steps > 0:
-                yield certify(value, reach) if certificates == 0 else None
-                certificates = max(certificates, 1)
+                shows = certificates < 2 and steps in (1, options.certify_every)
+                yield certify(value, reach) if shows else None
+                certificates += shows
             value, reach, moved = _newton_step(inner, value, reach)
             steps += 1
             size = float(np.abs(value.gradient).sum())
