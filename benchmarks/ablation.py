@@ -25,7 +25,6 @@ LIMIT = 4000  # Newton steps after which a run is stopped, and counted as it sta
 CHANGES: dict[str, dict[str, Any]] = {
     "first ρ 10 times larger": {"rho": 10.0},
     "first ρ 10 times smaller": {"rho": 0.1},
-    "no coarse start": {"coarse": 0.0},
     "inner problems 10 times more exact": {"accuracy": 0.03},
     "4 inner steps instead of 12": {"inner_steps": 4},
     "40 inner steps": {"inner_steps": 40},

@@ -6,7 +6,7 @@ from problems import moved
 
 import structot as sot
 from structot.problem import Problem
-from structot.solvers.newton.starts import _sums_by_groups, coarse_start, first_start
+from structot.solvers.newton.starts import _sums_by_groups, coarse_start
 
 c = sot.concave
 
@@ -33,7 +33,7 @@ def test_sums_by_groups(problem):
 
 def test_the_best_product_inside_every_block(problem):
     """Feasible, a product inside blocks, its cost that of the groups, not above the even plan."""
-    start = coarse_start(problem, 0.05)
+    start = coarse_start(problem)
     P = start.plan
     assert P.sum(1) == pytest.approx(problem.a, abs=1e-12)
     assert P.sum(0) == pytest.approx(problem.b, abs=1e-12)
@@ -49,28 +49,15 @@ def test_the_best_product_inside_every_block(problem):
     assert problem.objective(P) <= problem.objective(problem.independent) * (1 + 1e-12)
 
 
-def test_nothing_where_pairs_matter_more_than_blocks():
-    M = np.random.default_rng(0).random((10, 8))
-    nearly_modular = sot.Groups(np.arange(10) % 2, None, c.ThresholdSqrt(100.0), units="cost")
-    assert coarse_start(Problem.of(M, structure=nearly_modular), 0.05).plan is None
+def test_no_start_where_pairs_are_forbidden():
+    data = sot.datasets.clusters(12, n_classes=3, seed=3)
+    M = data.cost.copy()
+    M[::7, ::5] = np.inf
+    problem = Problem.of(M, structure=sot.Groups(data.source_labels)).normalized()
+    assert coarse_start(problem.with_blocks()).plan is None
 
 
-def test_elsewhere_the_first_plan_is_entropic():
-    """Feasible and cheaper than the independent plan; weights may be 0."""
-    data = sot.datasets.clusters(40, n_classes=4, seed=3)
-    a = np.arange(40.0) / 780.0
-    own = sot.Groups(data.source_labels)
-    for structure in (own, sot.Modular() + own):
-        problem = Problem.of(data.cost, a, None, structure=structure).normalized().with_blocks()
-        assert coarse_start(problem, 0.05).plan is None
-        start = first_start(problem, 0.05)
-        assert start.plan.sum(1) == pytest.approx(problem.a, abs=1e-14)
-        assert start.plan.sum(0) == pytest.approx(problem.b, abs=1e-14)
-        assert problem.objective(start.plan) < problem.objective(problem.independent)
-        assert all(np.isfinite(x).all() for x in start.potentials)
-
-
-def test_no_first_plan_where_marginals_are_relaxed():
+def test_no_start_of_a_given_mass():
     M = np.random.default_rng(1).random((5, 5))
     problem = Problem.of(M, structure=sot.Groups([0, 0, 1, 1, 1]), mass=0.5).normalized()
-    assert first_start(problem.with_blocks(), 0.05).plan is None
+    assert coarse_start(problem.with_blocks()).plan is None

@@ -22,7 +22,7 @@ from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.newton.dual import ProximalDual, Value
 from structot.solvers.newton.local_search import Search
-from structot.solvers.newton.starts import first_start
+from structot.solvers.newton.starts import coarse_start
 from structot.solvers.start import Start
 from structot.transport.rounding import split_rounding
 
@@ -50,9 +50,6 @@ class Newton(Solver):
     rho
         First weight of the proximal term, relative to max(n, m) / T times the mean slope of g over
         single pairs.
-    coarse
-        Transport between groups is the start where spreading mass evenly over blocks costs less
-        than this part of what its pairs cost alone; 0 for never. Elsewhere it is an entropic plan.
     accuracy
         An inner problem counts as solved when the mass that its marginals miss is at most this part
         of the mass that has moved, |X - Y|. Where the value lags behind the bound the part is
@@ -87,7 +84,6 @@ class Newton(Solver):
     """
 
     rho: float = 1.0
-    coarse: float = 0.05
     accuracy: float = 0.3
     inner_steps: int = 12
     reach: float = 1e-2
@@ -156,7 +152,7 @@ class _Pace:
 
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
     if start.plan is None and start.potentials is None:
-        start = first_start(problem, options.coarse)
+        start = coarse_start(problem)
     inner = ProximalDual(problem, options.background)
     certify = _Certifier(problem, inner, options.polish)
     pace = _Pace(options.rho * _first_rho(inner), options)
