@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, eye_array, hstack, vstack
 import structot as sot
 from structot.marginals import KL, TV, Hard, Partial, relaxed_emd
 from structot.problem import Problem
+from structot.solvers._held import held_direction
 from structot.solvers.solve import make_solver
 
 c = sot.concave
@@ -359,6 +360,25 @@ def test_entropic_problems_are_certified(kind, name, reg):
     result = sot.solve(M, a, b, structure=structures(ys, yt)[name], reg=reg, **KINDS[kind])
     assert result.converged
     assert result.verify().holds()
+
+
+def test_a_direction_of_ascent_where_newtons_leads_out_of_the_domain_everywhere():
+    """Two sources at their upper ends: the second drags the first one along, and both must stay."""
+    problem = Problem.of(
+        np.ones((2, 1)), [1.0, 1.0], [2.0], unbalanced=(0.2, 0.9), unbalanced_type="TV"
+    )
+    marginals = problem.marginals
+    H = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
+    D, g, p, q = np.full(3, 0.1), np.array([-1.0, 5.0, 0.0]), np.full(2, 0.2), np.zeros(1)
+    assert (np.linalg.solve(H + np.diag(D), g)[:2] > 0).all()
+    s = held_direction(
+        lambda X, D: np.linalg.solve(H + np.diag(D), X),
+        lambda x: H @ x,
+        *(g, D, marginals, (p, q), np.zeros(3, bool)),
+        largest=2.0,
+    )
+    end = np.concatenate(marginals.clip(p + s[:2], q + s[2:], np.zeros(3, bool)))
+    assert g @ (end - np.concatenate([p, q])) > 0.0
 
 
 # -- limits ----------------------------------------------------------------------------------------

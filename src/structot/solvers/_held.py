@@ -50,10 +50,13 @@ def held_direction(
         s = _free_direction(solve, times, g, D, marginals, held, still, largest)
         end = np.concatenate(marginals.clip(z[:n] + s[:n], z[n:] + s[n:], held)) - z
         beyond = ~still & (np.abs(end) < np.abs(s))
-        if g @ end > 0.0 or not beyond.any():
+        if g @ end > 0.0:
+            return s
+        if not beyond.any():
             break
         still = still | beyond
-    return s
+    # Even that leads nowhere: the gradient, as if every multiplier moved alone, does.
+    return np.where(held, 0.0, g / (largest + D))
 
 
 def _free_direction(
