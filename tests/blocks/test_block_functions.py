@@ -134,3 +134,13 @@ def test_bad_input(call, message: str, linear: bool) -> None:
         message = "BoundCost has no entropic projection"
     with pytest.raises(ValueError, match=message):
         call(structure.bind(np.ones((2, 2))))
+
+
+def test_presorted_blocks_are_projected_like_others() -> None:
+    """Blocks of a thousand pairs and more, with ties: to the last bit, whatever sorts them."""
+    rng = np.random.default_rng(4)
+    M, u = rng.integers(1, 4, (60, 50)).astype(float), rng.integers(0, 3, 60).astype(float)
+    F = Groups(np.arange(60) % 2, np.zeros(50, int), Sqrt()).bind(M)
+    v = rng.integers(0, 3, 50).astype(float)
+    expected = F.project(np.add.outer(u, v), "cost")
+    np.testing.assert_array_equal(F.project_potentials(u, v), expected)

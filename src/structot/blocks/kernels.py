@@ -207,3 +207,16 @@ def candidates(point, level, sequence, known, seen):
                 sequence[length] = e
                 length += 1
     return length
+
+
+@njit(cache=True, nogil=True)
+def order_ties(start, x, order, n_active):
+    """Put elements of equal x, which stand one after the other in ``order``, in their own order."""
+    for b in range(start.size - 1):
+        s = start[b]
+        first = 0
+        for k in range(1, n_active[b] + 1):
+            if k == n_active[b] or x[s + order[s + k]] != x[s + order[s + first]]:
+                if k - first > 1:
+                    order[s + first : s + k].sort()
+                first = k

@@ -34,6 +34,8 @@ _REACH_RANGE = 1e-12, 1e6
 _FULL, _SHORTENED, _REFUSED, _SHORTEST = 0.5, 3.0, 9.0, 0.1
 # Bounds are polished from this gap on: before, Newton steps close it for less.
 _CLOSE = 1e-5
+# The first steps from the answer of a neighbouring problem are shorter by this factor.
+_NEIGHBOUR = 1e-2
 # The linear program of a search is exact to this gap.
 _EXACT = 1e-7
 
@@ -151,7 +153,10 @@ class _Pace:
 
 
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
-    if start.plan is None and start.potentials is None:
+    first_reach = options.reach
+    if start.plan is not None and start.potentials is not None:
+        first_reach *= _NEIGHBOUR
+    elif start.plan is None and start.potentials is None:
         start = coarse_start(problem)
     inner = ProximalDual(problem, options.background)
     certify = _Certifier(problem, inner, options.polish)
@@ -160,7 +165,7 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
     inner.centre(problem.independent if start.plan is None else start.plan, pace.rho)
     del start  # as large as the problem, and not needed again
     search = _search(problem, inner, options)
-    reach, missing = options.reach * inner.price, np.inf
+    reach, missing = first_reach * inner.price, np.inf
     going, certificates, uncertified = True, 0, 0
     while going:
         value = inner.evaluate(p, q)
