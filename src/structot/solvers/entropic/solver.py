@@ -30,6 +30,10 @@ from structot.solvers.entropic.model import Direction, Steps
 from structot.solvers.entropic.special import smooth_dual
 from structot.solvers.start import Start
 
+# After a step that had to be shortened the reach grows at least by this factor, so that in the end
+# every edge is loose: points of little mass move far without a change of the mean over the plan.
+_LONGER = 4.0
+
 
 @dataclass(frozen=True)
 class Entropic(Solver):
@@ -81,7 +85,7 @@ class Entropic(Solver):
     stage_steps: int = 40
     sweeps: int = 40
     few_sweeps: int = 3
-    rounds: int = 1
+    rounds: int = 3
     news: float = 0.25
     news_steps: int = 8
     patience: int = 12
@@ -282,7 +286,8 @@ class _Ascent:
             level = slope <= 1e2 * noise  # only the gradient can tell better from worse
             if found.phi >= point.phi + 1e-4 * rise or (level and dual.error < 0.9 * error):
                 agreement = (found.phi - point.phi) / (0.5 * slope)
-                self.reach = max(change, np.finfo(float).tiny)
+                longer = 0.0 if t == 1.0 else _LONGER * self.reach
+                self.reach = max(change, longer, np.finfo(float).tiny)
                 if t < 1.0 and dual.uniform:
                     return self._rebalanced(found)
                 return self._further(point, s, found) if agreement > 1.5 and not level else found
