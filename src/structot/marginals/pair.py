@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from structot._typing import Array
-from structot.marginals.minima import have_pairs, least_of_columns, least_of_rows
 from structot.marginals.plans import equal_totals, of_mass, sums, with_hard_side
 from structot.marginals.sides import KL, TV, Hard, Partial, Side
 from structot.transport import InfeasibleError, c_transform, residuals, round_plan
@@ -285,7 +284,8 @@ class Marginals:
         start, (u, v) = u, c_transform(K, u)
         if self.hard:
             return u, v
-        u, v = self.shifted(*self.released(u, v, *have_pairs(K)))
+        pairs = np.isfinite(K)
+        u, v = self.shifted(*self.released(u, v, pairs.any(axis=1), pairs.any(axis=0)))
         if self.smooth or self.partial:
             return self.clip(u, v)
         # Of TV the start itself may be the best there is, within the prices as it stands.
@@ -300,8 +300,8 @@ class Marginals:
             u = np.minimum(u, np.min(K, axis=1) - B.lowest)
         u = np.minimum(np.maximum(u, A.lowest), -A.lowest)
         # Not below the domain by rounding either: the rows, which follow, make up for it.
-        v = np.clip(_finite(least_of_columns(K, u), v), B.lowest, -B.lowest)
-        u = np.minimum(_finite(least_of_rows(K, v), u), -A.lowest)
+        v = np.clip(_finite(np.min(K - u[:, None], axis=0), v), B.lowest, -B.lowest)
+        u = np.minimum(_finite(np.min(K - v, axis=1), u), -A.lowest)
         # Rounded downwards, as in a c-transform; within the domain that is not needed.
         return np.maximum(np.nextafter(u, -np.inf), A.lowest), v
 
