@@ -336,6 +336,15 @@ def test_how_the_plan_looks_is_told(folder):
     assert re.search(r"^gap +\d", answer.stdout, re.MULTILINE)  # never negative
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own answer to Ctrl-C, which a suite that runs in the background does not inherit."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_keeps_the_best_answer_so_far(folder, monkeypatch):
     """As a terminal would send it, after the third iteration of a solve without end."""
     slow = sot.solve
@@ -360,6 +369,7 @@ def test_ctrl_c_keeps_the_best_answer_so_far(folder, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_second_ctrl_c_ends_at_once_and_keeps_nothing(folder, monkeypatch):
     def interrupted(*arguments, **options):
         signal.raise_signal(signal.SIGINT)
