@@ -183,7 +183,7 @@ def test_a_direction_solves_its_model(dual):
     assert dual._times(G, d) == pytest.approx(H @ d)
 
 
-@pytest.mark.parametrize("groups", [(3, 4), (40, 1), (1, 40), (40, 40), (7, 12)])
+@pytest.mark.parametrize("groups", [(2, 2), (3, 4), (40, 1), (1, 40), (40, 40), (7, 12)])
 def test_solving_by_groups_and_chunks(groups):
     """Several chunks, some groups and chunks apart, points in any order: one linear system."""
     rng = np.random.default_rng(0)
@@ -193,12 +193,22 @@ def test_solving_by_groups_and_chunks(groups):
     (F,) = Problem.of(rng.random((n, m)), structure=structure).layers
     H = GroupedHessian(F)
     used = rng.random(F.start.size - 1) < 0.2
-    H.clear(used, F.edges)
-    diagonal = kernels.add_loose(0, used.size, F.edges, used, np.ones(F.w.size), 1.0, H.parts, n, m)
-    H.add_diagonal(1.5 * diagonal + 1.0)
+    used[0] = True
+    share = np.where(F.col % 3 == 0, 1.0, 0.0)  # most columns of a used block are not coupled
+
+    def fill():
+        H.clear(used, F.edges)
+        sums = kernels.add_loose(0, used.size, F.edges, used, share, 1.0, H.parts, n, m)
+        H.add_diagonal(1.5 * sums + 1.0)
+
+    fill()
     matrix, x = matrix_of(H), rng.normal(size=n + m)
     assert np.count_nonzero(matrix) < 0.6 * matrix.size
-    assert H.solve(x) == pytest.approx(np.linalg.solve(matrix, x), rel=1e-9, abs=1e-12)
+    solution = np.linalg.solve(matrix, x)
+    assert H.solve(x) == pytest.approx(solution, rel=1e-9, abs=1e-12)
+    fill()
+    # Half the digits, of a matrix whose condition is below 1e4.
+    assert H.solve(x, single=True) == pytest.approx(solution, abs=1e-2 * np.abs(solution).max())
     # What was saved is there again, and edges that move alone couple all points.
     H.clear()
     H.add_diagonal(np.full(n + m, 300.0))

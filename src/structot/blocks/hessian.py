@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.blas import dsyrk, dtrsm, ssyrk, strsm
+from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from structot._typing import Array
 from structot.blocks.function import Blocks
@@ -30,6 +30,8 @@ from structot.blocks.layout import Edges
 # Fewest unknowns of a chunk, and of a side that is worth dividing into groups: below this size a
 # call costs more than it computes.
 _CHUNK = 64
+# Where more than this part of the kept unknowns is coupled all are treated as if they were.
+_NEARLY_ALL = 0.8
 
 
 class Parts(NamedTuple):
@@ -45,6 +47,14 @@ class Parts(NamedTuple):
     line: Array  # (n+m,)
     squares: Array
     C: Array  # (eliminated, kept), by place
+
+
+class Factors(NamedTuple):
+    """What becomes of H, beside C ← L⁻¹C."""
+
+    eliminated: list[tuple[int, int, Array]]  # D = LLᵀ, group by group
+    root: Array | None  # instead of these where D is diagonal
+    S: Array
 
 
 class GroupedHessian:
@@ -122,24 +132,34 @@ class GroupedHessian:
     def add_diagonal(self, x: Array) -> None:
         self.parts.squares[self.parts.line + self.parts.place] += x
 
-    def solve(self, x: Array) -> Array:
+    def solve(self, x: Array, single: bool = False) -> Array:
         """H⁻¹ x; overwrites H. Raises LinAlgError where rounding made H indefinite.
 
-        x is one right side (n+m,), or several as columns.
+        x is one right side (n+m,), or several as columns. In ``single`` precision what is as large
+        as H is half as large, and done in half the time.
         """
+        if single:
+            C = self.parts.C.astype(np.float32)
+            self.release()
+        else:
+            C = self.parts.C
+        eliminated, root, S = self._factored(C)
         columns = x.reshape(len(x), -1)
         rows, cols = columns[: self.n], columns[self.n :]
         out, kept = (cols, rows) if self.flipped else (rows, cols)
         out, kept = out[self._out], kept[self._kept]
-        C = self.parts.C
-        factors = self._eliminate(out)
-        kept = self._solve_kept(kept - C.T @ out)
-        out -= C @ kept
-        if factors is None:
-            out /= self._root
-        else:
-            for i, j, L in factors:
-                out[i:j] = dtrsm(1.0, L, out[i:j], lower=1, trans_a=1)
+        if root is not None:
+            out /= root
+        for i, j, L in eliminated:
+            out[i:j] = dtrsm(1.0, L, out[i:j], lower=1)
+        kept -= C.T @ out.astype(C.dtype)
+        solved = (dpotrs if S.dtype == np.float64 else spotrs)(S, kept)[0]
+        kept = solved.astype(np.float64)
+        out -= C @ solved
+        if root is not None:
+            out /= root
+        for i, j, L in eliminated:
+            out[i:j] = dtrsm(1.0, L, out[i:j], lower=1, trans_a=1)
         answer = np.empty_like(columns)
         first, second = (answer[self.n :], answer[: self.n])
         if not self.flipped:
@@ -147,49 +167,61 @@ class GroupedHessian:
         first[self._out], second[self._kept] = out, kept
         return answer.reshape(x.shape)
 
-    def _eliminate(self, out: Array) -> list[tuple[int, int, Array]] | None:
-        """C ← L⁻¹C and out ← L⁻¹out with D = LLᵀ; returns L by groups, None if D is diagonal."""
-        squares, C, corner = self.parts.squares, self.parts.C, self._corners[0]
-        if self.groups.size - 1 == out.size:
-            D = squares[: out.size]
+    def _factored(self, C: Array) -> Factors:
+        """D = LLᵀ, C ← L⁻¹C in place, and the factor of S."""
+        squares, corner = self.parts.squares, self._corners[0]
+        if self.groups.size - 1 == self._out.size:
+            D = squares[: self._out.size]
             if not (D > 0).all():
                 raise np.linalg.LinAlgError("a diagonal entry is not positive")
-            self._root = np.sqrt(D)[:, None]
-            C /= self._root
-            out /= self._root
-            return None
+            root = np.sqrt(D)[:, None]
+            C /= root
+            return Factors([], root, self._factor_kept(C))
         factors = []
+        trsm = dtrsm if C.dtype == np.float64 else strsm
         for k, (i, j) in enumerate(zip(self.groups[:-1], self.groups[1:], strict=True)):
             D = squares[corner[k] : corner[k + 1]].reshape(j - i, j - i)
             L = _cholesky(D.T)
+            same = L.astype(C.dtype, order="F", copy=False)
             for first, last in _spans(self._coupled[k], self.chunks):
                 # As Cᵀ L⁻ᵀ, since BLAS wants columns that lie one after the other.
                 part = C[i:j, first:last]
-                part[...] = dtrsm(1.0, L, part.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
-            out[i:j] = dtrsm(1.0, L, out[i:j], lower=1)
+                part[...] = trsm(1.0, same, part.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
             factors.append((int(i), int(j), L))
-        return factors
+        return Factors(factors, None, self._factor_kept(C))
 
-    def _solve_kept(self, x: Array) -> Array:
-        """S⁻¹ x; what vanishes of S is left out."""
-        C, corner, chunks = self.parts.C, self._corners[1], self.chunks
-        S = np.zeros((len(x), len(x)))  # its lower triangle
+    def _factor_kept(self, C: Array) -> Array:
+        """The factor of S; what vanishes of S is left out."""
+        corner, chunks = self._corners[1], self.chunks
+        S = np.zeros((self._kept.size, self._kept.size), C.dtype)  # its lower triangle
         for k, (i, j) in enumerate(itertools.pairwise(chunks)):
             S[i:j, i:j] = self.parts.squares[corner[k] : corner[k + 1]].reshape(j - i, j - i).T
+        syrk = dsyrk if C.dtype == np.float64 else ssyrk
         for rows, shared in self._alike():
-            for k in np.flatnonzero(shared).tolist():
-                own = slice(chunks[k], chunks[k + 1])
-                shared[:k] = False
-                right = C[rows, own]
-                for first, last in _spans(shared, chunks):
-                    S[first:last, own] -= C[rows, first:last].T @ right
+            used = [
+                first + np.flatnonzero(C[rows, first:last].any(axis=0))
+                for first, last in _spans(shared, chunks)
+            ]
+            columns = np.concatenate([np.empty(0, np.int64), *used])
+            if columns.size > _NEARLY_ALL * len(S):
+                syrk(-1.0, C[rows].T, beta=1.0, c=S.T, overwrite_c=1)
+            elif columns.size:
+                part = C[rows][:, columns]
+                subtract_square(syrk(1.0, part.T).T, columns, S)
         # S is symmetric: its lower triangle by rows is the upper one by columns.
-        return dpotrs(_cholesky(S.T, lower=0), x)[0]
+        return _cholesky(S.T, lower=0)
 
     def _alike(self) -> Iterator[tuple[slice | Array, Array]]:
-        """The eliminated unknowns that are coupled to the same chunks, and to which, (chunks,)."""
+        """The eliminated unknowns that are coupled to the same chunks, and to which, (chunks,).
+
+        Large groups come one at a time: what they are coupled to differs inside the chunks.
+        """
+        if self.groups[-1] >= _CHUNK * (self.groups.size - 1):
+            for k, (i, j) in enumerate(itertools.pairwise(self.groups.tolist())):
+                yield slice(i, j), self._coupled[k]
+            return
         if self._coupled.all():
-            yield slice(0, int(self.groups[-1])), self._coupled[0].copy()
+            yield slice(0, int(self.groups[-1])), self._coupled[0]
             return
         bits = np.packbits(self._coupled, axis=1)
         # As strings of bytes, which NumPy sorts faster than rows.
@@ -200,12 +232,13 @@ class GroupedHessian:
         for k, group in enumerate(first):
             rows = np.flatnonzero(kind == k)
             together = rows[-1] - rows[0] == rows.size - 1
-            yield slice(rows[0], rows[-1] + 1) if together else rows, self._coupled[group].copy()
+            yield slice(rows[0], rows[-1] + 1) if together else rows, self._coupled[group]
 
 
 def _cholesky(A: Array, lower: int = 1) -> Array:
     """The factor of A in its memory; the other triangle is neither read nor written."""
-    factor, failed = dpotrf(A, lower=lower, clean=0, overwrite_a=1)
+    potrf = dpotrf if A.dtype == np.float64 else spotrf
+    factor, failed = potrf(A, lower=lower, clean=0, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("the matrix is not positive definite")
     return factor
@@ -233,6 +266,15 @@ def _spans(chosen: Array, bounds: Array) -> list[tuple[int, int]]:
         return [(0, int(bounds[-1]))]
     steps = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]])))
     return [(int(bounds[i]), int(bounds[j])) for i, j in steps.reshape(-1, 2)]
+
+
+@njit(cache=True, nogil=True)
+def subtract_square(square, where, S):
+    """S -= a symmetric matrix between some of its unknowns, in rising order; lower triangles."""
+    for x in range(where.size):
+        line, own = S[where[x]], square[x]
+        for y in range(x + 1):
+            line[where[y]] -= own[y]
 
 
 @njit(cache=True, nogil=True)

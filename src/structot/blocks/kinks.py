@@ -19,11 +19,15 @@ from structot.concave.kernels import block_secant
 
 # Where a bound for the distance is more than so many times the reach, it is good enough.
 _FAR = 16.0
+# What is farther than so many times the reach will not leave its pool within it.
+BEYOND = 300.0
 
 
 @njit(cache=True, nogil=True)
 def loosen_blocks(first, last, edges, K, pools, reach, table):
-    """K_e becomes (1 + distance / reach)^-3/2 in blocks with pools, 1 for pools of one element."""
+    """K_e becomes (1 + distance / reach)^-3/2 in blocks with pools: 1 for pools of one element, and
+    0 beyond `BEYOND`.
+    """
     start, w = edges.start, edges.w
     X, order = pools.X, pools.order
     for b in range(first, last):
@@ -80,4 +84,6 @@ def _slope(b, x, h, table):
 @inlined
 def _share(distance, reach):
     far = 1.0 + max(distance, 0.0) / reach
+    if far > BEYOND:
+        return 0.0
     return 1.0 / (far * math.sqrt(far))

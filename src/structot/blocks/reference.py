@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from structot._typing import Array
+from structot.blocks.kinks import BEYOND
 from structot.concave import ConcaveTable
 
 
@@ -83,7 +84,8 @@ def loosen_blocks(first, last, edges, K, pools, reach, table):
         # What is 0 can only rise, above all that is positive.
         distance = w[block] * table.secant(b, total[-1], w[block]) - K[block]
         distance[sequence] = np.where(np.repeat(sizes, sizes) > 1, np.minimum(up, down), 0.0)
-        K[block] = (1.0 + np.maximum(distance, 0.0) / reach) ** -1.5
+        far = 1.0 + np.maximum(distance, 0.0) / reach
+        K[block] = np.where(far > BEYOND, 0.0, far**-1.5)
 
 
 def single_blocks(first, last, edges, table, K):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.sparse
 
 from structot._typing import Array
 from structot.blocks.function import Blocks
@@ -40,16 +41,20 @@ def block_layers(
 
 def block_totals(M: Array, rows: Grouping, cols: Grouping) -> Array:
     """T_kl: the sum of the finite costs of each block, (source groups, target groups)."""
-    finite = np.where(np.isfinite(M), M, 0.0)
-    totals = np.zeros((rows.count, cols.count))
-    by_row = np.zeros((rows.count, M.shape[1]))
-    for layer in rows.layers:
-        inside = layer.number >= 0
-        np.add.at(by_row, layer.group[layer.number[inside]], finite[inside])
-    for layer in cols.layers:
-        inside = layer.number >= 0
-        np.add.at(totals.T, layer.group[layer.number[inside]], by_row[:, inside].T)
-    return totals
+    finite = M if np.isfinite(M).all() else np.where(np.isfinite(M), M, 0.0)
+    return _membership(rows) @ (_membership(cols) @ finite.T).T
+
+
+def _membership(groups: Grouping) -> scipy.sparse.csr_array:
+    """The matrix (groups, points) that sums over groups, which may overlap."""
+    group, point = [], []
+    for layer in groups.layers:
+        inside = np.flatnonzero(layer.number >= 0)
+        group.append(layer.group[layer.number[inside]])
+        point.append(inside)
+    place = np.concatenate(group), np.concatenate(point)
+    shape = groups.count, groups.layers[0].number.size
+    return scipy.sparse.csr_array((np.ones(place[0].size), place), shape=shape)
 
 
 def _pairs(rows: Grouping, cols: Grouping) -> Iterator[tuple[Layer, Layer, tuple[Array, ...]]]:

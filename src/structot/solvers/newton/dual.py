@@ -40,6 +40,9 @@ Proof = tuple[Array, Array, float]
 _EMPTY = np.empty(0)
 # Smallest weight of the iteration, relative to the mean.
 _LEAST_WEIGHT = 1e-9
+# From so many points on, and with a diagonal of at least this part of the fully active Hessian,
+# directions are found in single precision.
+_LARGE, _SINGLE = 4000, 3e-6
 # Polishing of a bound stops when a round closes less than this part of the gap.
 _POLISHING_PAYS = 0.08
 
@@ -167,11 +170,12 @@ class ProximalDual:
         F.loosen_edges(share, pools, reach)
         # The null direction (1, -1), and points without edges in use, need a trace of diagonal.
         part = 1e-10 + self._background * min(reach / self.price, 1.0)
+        single = self.n + self.m >= _LARGE and part >= _SINGLE
         ridge = part / self.rho * self.full_diagonal + self._own
         if self.held is None:
-            return self._direction(G, value.gradient, ridge)
+            return self._direction(G, value.gradient, ridge, single)
         return held_direction(
-            lambda x, D: self._direction(G, x, D),
+            lambda x, D: self._direction(G, x, D, single),
             lambda x: self._times(G, x),
             *(value.gradient, ridge, self.problem.marginals, self._point, self.held),
             largest=float(self.full_diagonal.max()) / self.rho,
@@ -190,7 +194,7 @@ class ProximalDual:
             )
         )
 
-    def _direction(self, G: PoolMatrix, gradient: Array, ridge: Array) -> Array:
+    def _direction(self, G: PoolMatrix, gradient: Array, ridge: Array, single: bool) -> Array:
         F, H, used = self.layer, self._hessian, self.pools.n_pools > 0
         H.clear(used, F.edges)
         theta, where = self._theta(G), (H.parts, self.n, self.m)
@@ -208,8 +212,10 @@ class ProximalDual:
         )
         H.add_diagonal(ridge + diagonal)
         try:
-            return H.solve(gradient)
+            return H.solve(gradient, single)
         except np.linalg.LinAlgError:
+            if single:
+                return self._direction(G, gradient, ridge, single=False)
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
             return (gradient.T * self.rho / self.full_diagonal).T
 

@@ -1,5 +1,8 @@
 """Proximal point outside, semismooth Newton inside: certified, and exact in the end.
 
+Where nobody says where to begin, the answer between clusters of points does (`clusters.py`), and so
+on down to few points (`starts.py`).
+
 Notation as in `dual.py`. The outer loop moves the centre Y to X and adapts ρ so that the
 inner problem stays a matter of a few Newton steps: a smaller ρ makes longer outer steps, but a
 dual function with more kinks.
@@ -20,6 +23,7 @@ from structot.certificate import Dual, relative_gap
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
+from structot.solvers.newton.clusters import Clustered, Sights
 from structot.solvers.newton.dual import ProximalDual, Value
 from structot.solvers.newton.local_search import Search
 from structot.solvers.newton.starts import coarse_start
@@ -70,6 +74,9 @@ class Newton(Solver):
     search_every
         Newton steps between searches for a plan near the iterate (`local_search.py`), as long as
         they pay; 0 for none.
+    clusters
+        Gap to which the problem between clusters of points is solved first; 0 for a start from
+        transport between groups.
     polish
         Most rounds of polishing of a bound (`ProximalDual.polished`), where the gap is below 1e-5
         and the last certificate closed less than a third of it.
@@ -92,6 +99,7 @@ class Newton(Solver):
     background: float = 0.3
     certify_every: int = 6
     search_every: int = 12
+    clusters: float = 3e-3
     polish: int = 12
     patience: int = 1000
     name: ClassVar[str] = "newton"
@@ -108,7 +116,27 @@ class Newton(Solver):
     def steps(self, problem: Problem, start: Start) -> Iterator[Step | None]:
         problem = problem.with_blocks()
         with single_threaded_blas(sum(problem.shape)):
+            if start.plan is None and start.potentials is None:
+                start = self._first_start(problem)
             yield from _proximal_newton(problem, start, self)
+
+    def _first_start(self, problem: Problem, sights: Sights | None = None) -> Start:
+        """The answer between clusters of points; where these would be few, between groups."""
+        small = Clustered.of(problem, sights) if self.clusters > 0.0 else None
+        if small is None:
+            return coarse_start(problem)
+        begin = self._first_start(small.problem, small.sights)
+        value, bound, plan, potentials = np.inf, -np.inf, None, None
+        for step in _proximal_newton(small.problem, begin, self):
+            if step is not None and step.plan is not None and step.value < value:
+                value, plan = step.value, step.plan()
+            if step is not None and step.dual is not None and step.lower_bound > bound:
+                bound, potentials = step.lower_bound, (step.dual().u, step.dual().v)
+            if plan is not None and relative_gap(value, bound) <= self.clusters:
+                break
+        assert plan is not None
+        assert potentials is not None
+        return small.refined(problem, plan, potentials)
 
 
 class _Pace:
@@ -153,20 +181,18 @@ class _Pace:
 
 
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
-    first_reach = options.reach
-    if start.plan is not None and start.potentials is not None:
-        first_reach *= _NEIGHBOUR
-    elif start.plan is None and start.potentials is None:
-        start = coarse_start(problem)
+    known = start.plan is not None and start.potentials is not None
     inner = ProximalDual(problem, options.background)
     certify = _Certifier(problem, inner, options.polish)
     pace = _Pace(options.rho * _first_rho(inner), options)
     p, q = problem.released(*_multipliers(problem, start))
     inner.centre(problem.independent if start.plan is None else start.plan, pace.rho)
+    if known:
+        yield certify.of_start(start, p, q)
     del start  # as large as the problem, and not needed again
     search = _search(problem, inner, options)
-    reach, missing = first_reach * inner.price, np.inf
-    going, certificates, uncertified = True, 0, 0
+    reach, missing = (_NEIGHBOUR if known else 1.0) * options.reach * inner.price, np.inf
+    going, certificates, uncertified = True, int(known), 0
     while going:
         value = inner.evaluate(p, q)
         # What misses more mass than the last one did takes longer steps.
@@ -295,6 +321,15 @@ class _Certifier:
         self._slow = self.gap > 0.67 * before
         self.value, self.bound = objective, bound
         return Step(objective, lambda: P, bound, lambda: Dual(u, v, None, bound))
+
+    def of_start(self, start: Start, p: Array, q: Array) -> Step:
+        """What is known before the first Newton step, at the price of a few sorts."""
+        plan = start.plan
+        assert plan is not None
+        self.best_value = self.inner.value_of(plan)
+        u, v, bound = self.inner.projected(p, q)
+        self.best_bound = bound
+        return Step(self.best_value, lambda: plan, bound, lambda: Dual(u, v, None, bound))
 
     def _plan(self, value: Value, reach: float) -> Array:
         """A feasible plan near X: repaired, scaled down to the marginals, and filled up again."""
