@@ -129,12 +129,7 @@ class Problem:
     def normalized(self) -> Problem:
         """The same problem in units in which the total mass and a typical cost lie in [1, 2)."""
         mass = _power_of_two(self.total)
-        r = self.independent
-        price = np.abs(self.function.greedy(r))
-        if self.function.allowed is not None:
-            price[~self.function.allowed] = 0.0
-        # Where the prices of the independent plan vanish, as for a cut, the largest one tells.
-        level = float(np.sum(price * r)) / self.total or float(price.max())
+        level = self._level()
         cost = _power_of_two(level)
         if self.reg > 0 and not 1e-100 <= self.reg / cost <= 1e100:
             raise ValueError(
@@ -148,6 +143,19 @@ class Problem:
             reg=self.reg / cost,
             units=Units(self.units.cost * cost, self.units.mass * mass),
         )
+
+    def _level(self) -> float:
+        """What a unit of mass costs in the independent plan, all prices taken as positive."""
+        r, allowed = self.independent, self.function.allowed
+        if self.monotone and allowed is None:
+            level = self.function.extension(r) / self.total
+            if level > 0.0:
+                return level
+        price = np.abs(self.function.greedy(r))
+        if allowed is not None:
+            price[~allowed] = 0.0
+        # Where the prices of the independent plan vanish, as for a cut, the largest one tells.
+        return float(np.sum(price * r)) / self.total or float(price.max())
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -97,11 +97,18 @@ def extension_blocks(first, last, edges, P, table, pools):
         n_active[b] = length
         cumulative = 0.0
         lost = 0.0
-        for k in range(length):
-            e = sequence[k]
-            h = w[s + e]
+        k = 0
+        while k < length:
+            # Equal entries come in as one: they cost the same in any order.
+            x = point[sequence[k]]
+            h, missed = w[s + sequence[k]], 0.0
+            k += 1
+            while k < length and point[sequence[k]] == x:
+                h, missed = add_exactly(h, missed, w[s + sequence[k]])
+                k += 1
+            h += missed
             slope = block_secant(kind, offset, params, outer, inner, b, cumulative + lost, h)
-            value, error = add_exactly(value, error, point[e] * h * slope)
+            value, error = add_exactly(value, error, x * h * slope)
             cumulative, lost = add_exactly(cumulative, lost, h)
     return value + error
 

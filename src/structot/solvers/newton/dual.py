@@ -42,7 +42,7 @@ _EMPTY = np.empty(0)
 _LEAST_WEIGHT = 1e-9
 # From so many points on, and with a diagonal of at least this part of the fully active Hessian,
 # directions are found in single precision.
-_LARGE, _SINGLE = 4000, 3e-6
+_LARGE, _SINGLE = 1000, 3e-6
 # Polishing of a bound stops when a round closes less than this part of the gap.
 _POLISHING_PAYS = 0.08
 

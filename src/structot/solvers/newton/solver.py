@@ -192,7 +192,7 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
     del start  # as large as the problem, and not needed again
     search = _search(problem, inner, options)
     reach, missing = (_NEIGHBOUR if known else 1.0) * options.reach * inner.price, np.inf
-    going, certificates, uncertified = True, int(known), 0
+    going, certificates, uncertified = True, options.certify_every * known, 0
     while going:
         value = inner.evaluate(p, q)
         # What misses more mass than the last one did takes longer steps.
