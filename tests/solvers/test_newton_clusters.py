@@ -92,10 +92,10 @@ def test_multipliers_of_the_answer_between_clusters_nearly_prove_it():
 
 @pytest.mark.parametrize(
     "why",
-    ["forbidden pairs", "blocks of any form", "kinks", "few points"],
+    ["forbidden pairs", "blocks of any form", "a given mass", "few points"],
 )
 def test_none_where_it_would_not_be_of_the_same_kind(why, costs):
-    options = {"unbalanced": 1.0, "unbalanced_type": "TV"} if why == "kinks" else {}
+    options = {"mass": 0.5} if why == "a given mass" else {}
     structure = sot.Groups(ROWS, COLS)
     if why == "forbidden pairs":
         costs[3, 4] = np.inf
@@ -105,7 +105,11 @@ def test_none_where_it_would_not_be_of_the_same_kind(why, costs):
     assert Clustered.of(problem) is None
 
 
-@pytest.mark.parametrize("options", [{}, {"unbalanced": 0.5}], ids=["hard", "KL"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"unbalanced": 0.5}, {"unbalanced": (0.4, None), "unbalanced_type": "TV"}],
+    ids=["hard", "KL", "TV"],
+)
 def test_the_answer_is_the_same_with_and_without(options, costs):
     structure = sot.Groups(ROWS, COLS, c.Discount(0.7))
     values = [

@@ -46,15 +46,15 @@ class Clustered(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, sights: Sights | None = None) -> Clustered | None:
-        """Nothing where pairs are forbidden, where blocks are not made of groups, where marginals
-        are relaxed with kinks, or where clusters would be few.
+        """Nothing where pairs are forbidden, where blocks are not made of groups, where clusters
+        would be few, or where a given mass is to be moved: between clusters it would be another.
         """
         layer = problem.blocks
         assert layer is not None
         k, t = layer.row_group, layer.col_group
         if k is None or t is None or min(k.min(), t.min()) < 0:
             return None
-        if problem.function.allowed is not None or not problem.marginals.smooth:
+        if problem.function.allowed is not None or problem.marginals.partial:
             return None
         if min(problem.shape) < _FEWEST:
             return None

@@ -117,8 +117,10 @@ class Newton(Solver):
         problem = problem.with_blocks()
         with single_threaded_blas(sum(problem.shape)):
             if start.plan is None and start.potentials is None:
-                start = self._first_start(problem)
-            yield from _proximal_newton(problem, start, self)
+                # Not kept here: it is as large as the problem.
+                yield from _proximal_newton(problem, self._first_start(problem), self)
+            else:
+                yield from _proximal_newton(problem, start, self)
 
     def _first_start(self, problem: Problem, sights: Sights | None = None) -> Start:
         """The answer between clusters of points; where these would be few, between groups."""
