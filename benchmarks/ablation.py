@@ -34,6 +34,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no background": {"background": 0.0},
     "a certificate after every inner problem": {"certify_every": 1},
     "a certificate every 24 steps": {"certify_every": 24},
+    "no problem between clusters": {"clusters": 0.0},
     "no search": {"search_every": 0},
     "no polishing": {"polish": 0},
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import ot
 from threadpoolctl import threadpool_limits
 
 import structot as sot
-from benchmarks.measure import quietly, say
+from benchmarks.measure import peak_memory, quietly, say
 from benchmarks.rows import Row
 from benchmarks.seeds import DISCOUNTS, charge, cloud, groups, unseen
 from structot.datasets import ClusterProblem
@@ -25,6 +26,8 @@ GAPS = (1e-3, 1e-4)
 GOALS = {0.5: (2.5, 6.0), 0.75: (2.5, 6.0), 10 / 11: (4.0, 12.0)}
 LIMIT = 40.0  # times the peer's CPU time after which a solve is stopped
 PATH_TOL, PATH_LIMIT = 1e-3, 6.0
+# Of the large problems: the gap, and the seconds after which a solve is stopped.
+LARGE_TOL, LARGE_LIMIT = 1e-3, 200.0
 Goals = tuple[float | None, float | None]
 
 
@@ -77,6 +80,62 @@ def paths(quick: bool) -> list[Row]:
             method="newton",
         )
     ]
+
+
+def _solve_large(n: int, own: bool) -> Any:
+    """One solve to the gap of the large problems; for the compiler where n is small."""
+    data = cloud(n, unseen(1)[0])
+    return quietly(lambda: sot.solve(data.cost, structure=groups(data, 0.75, own), tol=LARGE_TOL))
+
+
+def large(quick: bool) -> list[Row]:
+    """n = 5000 by one thread: processor seconds, and the peak of memory."""
+    n, rows = (300 if quick else 5000), []
+    threads = sot.get_num_threads()
+    sot.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            for own, side in ((False, "both sides"), (True, "own targets")):
+                _solve_large(2000, own)  # compiles what is used beyond 1000 points, too
+                data = cloud(n, unseen(1)[0])
+                structure = groups(data, 0.75, own)
+                begin = time.process_time()
+                result = quietly(
+                    lambda s=structure, M=data.cost: sot.solve(
+                        M, structure=s, tol=LARGE_TOL, time_limit=LARGE_LIMIT
+                    )
+                )
+                ours = time.process_time() - begin
+                arrays = peak_memory(partial(_solve_large, own=own), n) / (8.0 * n * n)
+                say(f"    {side}: {ours:.1f} s, gap {result.gap:.1e}, {arrays:.1f} arrays")
+                case = f"n = {n}, 10 classes, {side}, d = .75, gap {LARGE_TOL:g}"
+                rows += [
+                    Row(
+                        task="large",
+                        case=case,
+                        against="a minute of one thread",
+                        ratio=ours / 60.0,
+                        limit=1.0,
+                        goal="at most 60 s",
+                        ours=ours,
+                        baseline=60.0,
+                        gap=float(result.gap),
+                        tol=LARGE_TOL,
+                        method=str(result.method),
+                    ),
+                    Row(
+                        "large",
+                        f"{case}, peak memory",
+                        "n×m float64",
+                        arrays,
+                        12.0,
+                        "≤ 12 arrays",
+                        "memory",
+                    ),
+                ]
+    finally:
+        sot.set_num_threads(threads)
+    return rows
 
 
 def _cases(data: ClusterProblem) -> dict[str, tuple[Any, Goals]]:

@@ -41,6 +41,7 @@ TASKS = dict(tasks.TASKS)
 for _task in (
     dials.block_units,
     dials.paths,
+    dials.large,
     structures.modular_part,
     structures.neighborhoods,
     entropic.entropic_groups,

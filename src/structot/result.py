@@ -194,7 +194,8 @@ class Result:
                 f"this result has {self.structure!r}."
             )
         rows, cols = groups
-        mass = rows.membership() @ self.plan @ cols.membership().T
+        source, target = (side.membership().toarray() for side in groups)
+        mass = source @ self.plan @ target.T
         return BlockMass(mass, rows.names, cols.names)
 
     @property

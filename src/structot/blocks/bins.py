@@ -10,9 +10,12 @@ from numba import njit
 
 from structot.concave.kernels import block_secant
 
-BINS = 256  # at most; 49 of the 52 bits of a mantissa leave eight bins per octave
-_BIN_SHIFT = 49
+BINS = 256  # at most
+_BIN_SHIFT = 49  # of the 52 bits of a mantissa these are dropped: eight bins per octave
 _PER_BIN = 8  # elements of a block per bin of equal width
+# Bins of relative width are found from the bits of a number alone: those of equal width are for
+# heights so close together that there would be this many times more of them.
+_MANY_MORE = 4
 _COARSE = 4  # bins of `all_low`
 _ROUNDING = 1e-12  # bound for the error of a sum, relative to the sum of its absolute terms
 
@@ -31,8 +34,10 @@ class Bins(NamedTuple):
 
 
 @inlined
-def append(gain, mass, stop, top, stack):
-    """Put an element on the stack of ``top`` pools, ending at ``stop``; returns their number."""
+def push_and_merge(gain, mass, stop, top, stack):
+    """Put an element, ending at ``stop``, on the stack of ``top`` pools, as a pool of its own, and
+    merge pools until their values fall; returns their number.
+    """
     total, weight, end = stack
     total[top] = gain
     weight[top] = mass
@@ -120,7 +125,7 @@ def fill_bins(height, point, weights, lowest, bins):
     number = max(0, min((top >> _BIN_SHIFT) - (mass.view(np.int64)[0] >> _BIN_SHIFT) + 1, BINS))
     equal = min(BINS, height.size // _PER_BIN)
     density = 0.0
-    if 1 < number < equal // 4:
+    if 1 < number < equal // _MANY_MORE:
         number = equal
         upper = np.empty(number + 1)
         upper.view(np.int64)[0] = top
@@ -181,7 +186,7 @@ def settle_bins(b, upper, rho, floor, table, bins, stack):
             cumulative += mass[k]
             net[k] = gain[k] - slope * mass[k]
             terms += abs(gain[k]) + (slope + abs(floor)) * mass[k]
-            top = append(net[k], mass[k], k + 1, top, stack)
+            top = push_and_merge(net[k], mass[k], k + 1, top, stack)
     gap = 0.0  # M - A
     used = idle = pending = 0
     k = 0

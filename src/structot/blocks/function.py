@@ -248,9 +248,7 @@ class Blocks(Submodular):
         """f in block order; ``last`` lends its order and memory."""
         if x.size and x.min() < 0:
             return float(x @ self.greedy_edges(x))
-        if last is None:  # all it needs is memory for an order
-            order, count = np.empty(x.size, np.int32), np.zeros(self.start.size - 1, np.int64)
-            last = Pools(X=x, order=order, n_active=count, end=order, n_pools=count)
+        last = Pools.of_order(x, self.start.size - 1) if last is None else last
         return float(sum(self._each("extension_blocks", x, self._packed, last)))
 
     def prox(

@@ -14,10 +14,10 @@ from structot.blocks.bins import (
     BINS,
     Bins,
     all_low,
-    append,
     fill_bins,
     inlined,
     place,
+    push_and_merge,
     settle_bins,
 )
 from structot.blocks.sorting import sort_descending
@@ -102,7 +102,7 @@ def _pool_few(b, s, size, w, V, rho, floor, total, table, order, stack):
         h = w[e]
         slope = scale * secant(kind[b], own, inner[b] * cumulative, inner[b] * h)
         cumulative += h
-        top = append(h * V[e] - slope * h / rho, h, k + 1, top, stack)
+        top = push_and_merge(h * V[e] - slope * h / rho, h, k + 1, top, stack)
     return length, top
 
 
@@ -119,7 +119,7 @@ def _pool_many(b, own, rho, floor, table, room, bins, stack):
     for part in range(parts):
         high = ends[part]
         if bins.settled[part]:
-            top = append(bins.net[part], bins.mass[part], high, top, stack)
+            top = push_and_merge(bins.net[part], bins.mass[part], high, top, stack)
             cumulative += bins.mass[part]
         else:
             sort_descending(point, sequence[low:high], spare[low:high])
@@ -128,7 +128,7 @@ def _pool_many(b, own, rho, floor, table, room, bins, stack):
                 h = weights[e]
                 slope = block_secant(kind, offset, params, outer, inner, b, cumulative, h)
                 cumulative += h
-                top = append(h * point[e] - slope * h / rho, h, k + 1, top, stack)
+                top = push_and_merge(h * point[e] - slope * h / rho, h, k + 1, top, stack)
         low = high
     return length, top
 

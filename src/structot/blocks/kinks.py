@@ -1,13 +1,15 @@
 """How near elements are to leaving their pool: what a prox will do next.
 
-Notation. X >= 0 with its pools as a prox leaves them behind, K a subgradient of f at X. The pool B
-of an element e comes after the set S of all higher ones. Since K(A) <= F(S + A) - F(S) for all A in
-B, with equality for A = B,
+Notation. F(S) = g(w(S)) the function of one block, f its extension; X >= 0 with its pools as a prox
+leaves them behind, K a subgradient of f at X. The pool B of an element e comes after the set S of
+all higher ones. Since K(A) <= F(S + A) - F(S) for all A in B, with equality for A = B,
 
     up   = F(S + e) - F(S) - K_e >= 0,      down = K_e - F(S + B) + F(S + B - e) >= 0:
 
 so far K_e must rise, or fall, until e leaves its pool upwards, or downwards, and moves alone. Where
-X = 0 there is only the way up, from the set S of all that is positive.
+X = 0 there is only the way up, from the set S of all that is positive. The smaller of the two is
+the *distance* of e. The *reach*, in the same unit, is what K is expected to move in one step: e is
+loose to a share that falls with distance / reach.
 """
 
 import math
@@ -25,8 +27,10 @@ BEYOND = 300.0
 
 @njit(cache=True, nogil=True)
 def loosen_blocks(first, last, edges, K, pools, reach, table):
-    """K_e becomes (1 + distance / reach)^-3/2 in blocks with pools: 1 for pools of one element, and
-    0 beyond `BEYOND`.
+    """K_e becomes the share to which e is loose, in blocks with pools; 1 in a pool of one element.
+
+    The share is at least (1 + distance / reach)^-3/2: exactly that within `_FAR` reaches; farther
+    away a lower bound takes the place of the distance, and beyond `BEYOND` the share is 0.
     """
     start, w = edges.start, edges.w
     X, order = pools.X, pools.order

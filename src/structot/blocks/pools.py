@@ -41,6 +41,12 @@ class Pools(NamedTuple):
             n_pools=np.zeros(blocks, np.int64),
         )
 
+    @classmethod
+    def of_order(cls, x: Array, blocks: int) -> Pools:
+        """Memory for an order of the elements of x and nothing else."""
+        order, count = np.empty(x.size, np.int32), np.zeros(blocks, np.int64)
+        return cls(X=x, order=order, n_active=count, end=order, n_pools=count)
+
 
 class PoolMatrix(NamedTuple):
     """The rows c_B of all pools in CSR form, and w(B): Σ_B θ_B c_B c_Bᵀ is a Hessian."""

@@ -1,7 +1,8 @@
 """The block kernels once more in plain NumPy and SciPy: their referee, and the path for user g.
 
 Same names, arguments and results as in ``kernels.py``, ``polytope.py``, ``kinks.py``, except that
-``table`` is the ``ConcaveTable`` itself, so that functions written in Python can be called.
+``table`` is the ``ConcaveTable`` itself, so that functions written in Python can be called, and
+that `loosen_blocks` is exact where ``kinks.py`` takes bounds.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def last_slopes(first, last, edges, totals, table, out):
 
 
 def loosen_blocks(first, last, edges, K, pools, reach, table):
-    """Shares of elements that come loose, from their distance to the next kink."""
+    """Shares of elements that come loose, from their exact distance to the next kink."""
     start, w = edges.start, edges.w
     for b in range(first, last):
         block, count = slice(start[b], start[b + 1]), pools.n_pools[b]

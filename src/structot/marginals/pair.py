@@ -86,11 +86,6 @@ class Marginals:
         return self.rows.hard and self.columns.hard
 
     @property
-    def free(self) -> bool:
-        """Whether neither is: any plan will do."""
-        return not any(side.hard or isinstance(side, Partial) for side in self.sides)
-
-    @property
     def smooth(self) -> bool:
         """Whether D_a° and D_b° have no kinks."""
         return self.rows.smooth and self.columns.smooth
@@ -108,7 +103,7 @@ class Marginals:
 
     @property
     def kind(self) -> str:
-        """ "TV" or "KL"."""
+        """What the prices are of: "TV", or "KL", also where there is no price."""
         return "TV" if any(isinstance(side, TV) for side in self.sides) else "KL"
 
     @property
@@ -122,7 +117,7 @@ class Marginals:
         return not any(isinstance(side, KL) for side in self.sides)
 
     @property
-    def levels(self) -> bool:
+    def both_partial(self) -> bool:
         """Whether both sides are partial: then the total is a constraint of its own."""
         return all(isinstance(side, Partial) for side in self.sides)
 
@@ -188,9 +183,9 @@ class Marginals:
         """The gradients of D_a° and D_b°, one after the other, nearest to x and y."""
         return np.concatenate([self.rows.wanted(u, x), self.columns.wanted(v, y)])
 
-    def inner(self, u: Array, v: Array) -> Array:
+    def wanted_inside(self, u: Array, v: Array) -> Array:
         """The gradients of D_a° and D_b° inside of their domains, one after the other."""
-        return np.concatenate([self.rows.inner(u), self.columns.inner(v)])
+        return np.concatenate([self.rows.wanted_inside(u), self.columns.wanted_inside(v)])
 
     def ends(self, u: Array, v: Array) -> tuple[Array, Array]:
         """The lower and the upper ends of all potentials; those of partial rows move together."""
@@ -310,7 +305,7 @@ class Marginals:
         if self.hard:
             return self.a, self.b
         u, v = self.clip(*self.shifted(u, v))
-        wanted = self.rows.settle(x, u), self.columns.settle(y, v)
+        wanted = self.rows.wanted(u, x), self.columns.wanted(v, y)
         return equal_totals(*self.sides, *wanted)
 
     def feasible(

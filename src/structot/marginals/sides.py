@@ -82,7 +82,7 @@ class Side(ABC):
             u = (np.log(self.weights) - log_sum) / (1.0 / reg + self.yielding)
         return self.clip(np.where(np.isfinite(u), u, self.alone))
 
-    def inner(self, u: Array) -> Array:
+    def wanted_inside(self, u: Array) -> Array:
         """The gradient of D° inside of its domain, as if the ends were farther."""
         return self.weights
 
@@ -102,16 +102,14 @@ class Side(ABC):
         return u
 
     def value(self, u: Array) -> float:
-        """D°(u), between two calls of `clip` or below it: what is smooth along such a step."""
+        """D°(u) for u as `clip` leaves it; for `Partial` the smooth function that agrees with it
+        there.
+        """
         return float(self.dual(u).sum())
 
     def held(self, u: Array, x: Array) -> Array:
         """Potentials that stay where they are while their points send x: those at a kink."""
         return np.zeros(u.size, bool)
-
-    def settle(self, x: Array, u: Array) -> Array:
-        """What points that send x should send at potentials u, up to the total."""
-        return self.wanted(u, x)
 
     def missed(self, x: Array) -> Array:
         """By how much x misses what must hold, point by point."""
@@ -182,7 +180,7 @@ class KL(Side):
     def yielding(self) -> float:
         return 1.0 / self.tau
 
-    def inner(self, u: Array) -> Array:
+    def wanted_inside(self, u: Array) -> Array:
         return self.wanted(u, u)
 
     def curvature(self, u: Array) -> Array:
@@ -342,9 +340,9 @@ class Partial(Side):
         return replace(self, weights=self.weights / mass, mass=self.mass / mass)
 
 
-def _capped(v: Array, cap: Array, total: float, weight: Array | None = None) -> Array:
+def _capped(v: Array, cap: Array, total: float, weight: Array) -> Array:
     """argmin Σ weight (x - v)² over 0 <= x <= cap, Σx = total: clip(v + s/weight, 0, cap)."""
-    slope = np.ones_like(v) if weight is None else 1.0 / weight
+    slope = 1.0 / weight
     if v.size == 0:
         return v.copy()
     # The sum is piecewise linear and increasing in s: from the breakpoints its place is exact.

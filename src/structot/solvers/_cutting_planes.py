@@ -173,7 +173,7 @@ class _Program:
         above = hstack([rows.multiply(scale / unit), levels], format="csr")
         slacks, prices = self._slacks(used, weights)
         equations, right = hstack([sums, slacks], format="csr"), given[used] / weights[used]
-        if problem.marginals.levels:
+        if problem.marginals.both_partial:
             mass = float(problem.marginals.mass or 1.0)
             total = np.concatenate([scale / mass, np.zeros(self.parts + prices.size)])
             equations = vstack([equations, csr_array(total[None])], format="csr")
@@ -197,7 +197,7 @@ class _Program:
         plan[self.row, self.col] = np.maximum(answer.x[:edges], 0.0) * scale
         potentials = np.zeros(n + m)
         potentials[used] = answer.eqlin.marginals[: used.size] * unit / weights[used]
-        if problem.marginals.levels:
+        if problem.marginals.both_partial:
             potentials[:n] += answer.eqlin.marginals[-1] * unit / mass
         share = np.maximum(-answer.ineqlin.marginals, 0.0)
         K = self._worst_cost(share)

@@ -74,7 +74,7 @@ def _free_direction(
         return solve(g[:, None], D)[:, 0]
     firm = np.where(still, _HOLDS * max(largest, float(D.max())), D)
     side = np.where(still, 0.0, g)[:, None]
-    if not marginals.levels:
+    if not marginals.both_partial:
         return np.where(still, 0.0, solve(side, firm)[:, 0])
     # The held rows of a partial problem share one multiplier, which moves: one more unknown, by a
     # second solution with the same matrix. The held columns share another; it stays, since only

@@ -50,7 +50,7 @@ class LaneProgram:
         upper[self.beta :][np.tile(b == 0, lanes.price.shape[0])] = 0.0
         check_time()
         matrix, goal = self._matrix(a, b), [-a, -b, np.zeros(self.width - n - m)]
-        if problem.marginals.levels and problem.marginals.mass is not None:
+        if problem.marginals.both_partial and problem.marginals.mass is not None:
             total = np.repeat([1.0, 0.0], [int(self.live.sum()), lanes.price.size])
             matrix = hstack([matrix, csc_array(total[:, None])], format="csc")
             goal.append(np.array([-problem.marginals.mass / mass]))
@@ -72,7 +72,7 @@ class LaneProgram:
         alpha = tariffs[: self.beta - self.alpha].reshape(n, -1)
         beta = tariffs[self.beta - self.alpha :].reshape(-1, m)
         K = lanes.surcharge(*lanes.within_budget(alpha, beta)) + self.cost
-        u = x[:n] + (x[-1] if problem.marginals.levels else 0.0)
+        u = x[:n] + (x[-1] if problem.marginals.both_partial else 0.0)
         return P, K, np.where(problem.a > 0, u, -np.inf)
 
     def _matrix(self, a: Array, b: Array) -> csc_array:

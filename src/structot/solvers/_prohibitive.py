@@ -1,9 +1,10 @@
-"""Prices that stand for "forbidden": pairs left out where their price could only cost digits.
+"""Prices that stand for "forbidden" in problems of `Routes`: pairs left out at first.
 
-Methods that work with absolute accuracies, or with all prices in one matrix, lose the small prices
-beside one of 1e15. Let C' be the costs with such prices replaced by +inf. A plan that is best for
-C' is best for C too if the potentials (u, v) of C' stay below the true prices of what was left out,
-as they do where nothing is to be gained there; and that is what the proof for C tests.
+Methods for routes work with absolute accuracies, or with all prices in one matrix: they lose the
+digits of the small prices beside one of 1e15. Let C' be the costs with such prices replaced by
++inf. A plan that is best for C' is best for C too if the potentials (u, v) of C' stay below the
+true prices of what was left out, as they do where nothing is to be gained there; and that is what
+the proof for C tests.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from structot.certificate import dual_from_cost
 from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.start import Start
+from structot.submodular.lanes import PROHIBITIVE_OCTAVES
 from structot.transport import InfeasibleError
-
-# Prices are prohibitive above so many octaves without any price, a factor of a million.
-_OCTAVES = 20
 
 
 def prohibitive_last(
@@ -37,7 +36,7 @@ def prohibitive_last(
 def without_prohibitive(problem: Problem) -> Problem | None:
     """The problem without pairs of prohibitive prices, in units that fit the others.
 
-    None if there are no such prices, or no plan without these pairs.
+    None if F has no lanes, if there are no such prices, or no plan without these pairs.
     """
     costs, lanes = problem.linear, problem.lanes
     if costs is None or lanes is None:
@@ -47,7 +46,7 @@ def without_prohibitive(problem: Problem) -> Problem | None:
     octaves = np.frexp(np.append(prices, charges))[1]
     least = octaves.min(initial=0)
     used = least + np.flatnonzero(np.bincount(octaves - least))
-    below = used[:-1][np.diff(used) > _OCTAVES]
+    below = used[:-1][np.diff(used) > PROHIBITIVE_OCTAVES]
     if below.size == 0:
         return None
     allowed = costs < np.ldexp(1.0, int(below[-1]))

@@ -237,7 +237,7 @@ class _Program:
         fixed[int(np.argmax(problem.a))] |= problem.marginals.hard
         lower[: n + m][fixed] = upper[: n + m][fixed] = 0.0
         matrix, goal = self._matrix(cap.size), [-problem.a, -problem.b, np.zeros(rate.size)]
-        if problem.marginals.levels and problem.marginals.mass is not None:
+        if problem.marginals.both_partial and problem.marginals.mass is not None:
             total = np.repeat([1.0, 0.0], [self.row.size, cap.size])
             matrix = hstack([matrix, csc_array(total[:, None])], format="csc")
             goal.append(np.array([-problem.marginals.mass]))
@@ -255,7 +255,7 @@ class _Program:
         x, multipliers = answer
         P = np.zeros(problem.shape)
         P[self.live] = np.maximum(mass * multipliers[: self.row.size], 0.0)
-        u = money * x[:n] + (money * x[-1] if problem.marginals.levels else 0.0)
+        u = money * x[:n] + (money * x[-1] if problem.marginals.both_partial else 0.0)
         u = np.where(problem.marginals.active[0], u, -np.inf)
         return P, self._worst_cost(money * x[n + m : n + m + rate.size]), u
 

@@ -47,9 +47,11 @@ _POT_NAMES = {
 }
 
 
-# What F is made of, and whether there is entropy -> the methods of "auto", one after the other, as
-# far as they take the marginals: newton has a linear F for KL only, which is no linear program. The
-# first is the fastest; those after it need no metric, which costs of very different sizes spoil.
+# What F is made of, and whether there is entropy -> the methods of "auto", as far as they take the
+# problem (newton takes a linear F for KL only, which is no linear program). The first is the
+# fastest. Where it can get no further each of the others goes on from what is known: first those
+# that need no metric, which costs of very different sizes spoil. A method that stands twice comes
+# back after them; with a small problem its first try was short (`_PATIENCE`).
 _TABLE = {
     ("linear", False): ("exact", "linear_program", "interior_point", "newton", "splitting"),
     ("linear", True): ("entropic", "interior_point"),
@@ -58,15 +60,18 @@ _TABLE = {
     ("layers", False): ("splitting", "interior_point", "linear_program", "splitting"),
     ("layers", True): ("interior_point",),
     ("lanes", False): ("interior_point", "linear_program"),
-    ("lanes", True): ("interior_point",),
+    ("lanes", True): ("interior_point",),  # only to say why not
     ("convex", False): ("mirror_descent",),
-    ("convex", True): ("mirror_descent",),
+    ("convex", True): ("mirror_descent",),  # only to say why not
 }
-# Pairs up to which methods follow that are slow for many, and what the first may try before them:
-# iterations (those of newton without progress), programs over vertices.
+# A problem of at most so many pairs is small.
 _SMALL = 2500
+# Methods that are too slow for other problems, unless they come first.
 _FOR_SMALL = ("interior_point", "linear_program")
+# Iterations after which the first method gives up a small problem: of newton those without
+# progress, of splitting all.
 _PATIENCE = {"newton": 100, "splitting": 1500}
+# Programs over vertices after which linear_program gives up.
 _ROUNDS = 150
 # What evaluating and completing the answer takes, in units of the first look at all prices.
 _FINISH = 6.0

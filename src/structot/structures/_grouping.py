@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from structot._labels import Labels, index_lists, is_index_lists
 from structot._typing import Array
 
 
 @dataclass(frozen=True)
-class Layer:
+class DisjointGroups:
     """Disjoint groups: ``number[i]`` counts them from 0, -1 for a point in none of them.
 
     ``group[number]`` is the number of the group among all groups of the `Grouping`.
@@ -28,7 +29,7 @@ class Grouping:
     """Groups of points, coloured into layers such that groups of one layer do not overlap."""
 
     count: int
-    layers: tuple[Layer, ...]
+    layers: tuple[DisjointGroups, ...]
     coverage: Array  # (points,) how many groups hold the point
     names: tuple[Any, ...]  # the label of each group, or its place in the list; None for a point
 
@@ -49,7 +50,7 @@ class Grouping:
     @classmethod
     def _disjoint(cls, number: Array, names: Sequence[Any]) -> Grouping:
         count = int(number.max()) + 1
-        layers = (Layer(number, np.arange(count)),)
+        layers = (DisjointGroups(number, np.arange(count)),)
         names = (*names, *(None,) * (count - len(names)))
         return cls(count, layers, np.ones(number.size, int), names)
 
@@ -57,13 +58,16 @@ class Grouping:
     def is_disjoint(self) -> bool:
         return len(self.layers) == 1
 
-    def membership(self) -> Array:
-        """(groups, points): 1 where the point is in the group."""
-        inside = np.zeros((self.count, self.coverage.size))
+    def membership(self) -> scipy.sparse.csr_array:
+        """(groups, points): 1 where the point is in the group, which may overlap others."""
+        group, point = [], []
         for layer in self.layers:
-            points = np.flatnonzero(layer.number >= 0)
-            inside[layer.group[layer.number[points]], points] = 1.0
-        return inside
+            inside = np.flatnonzero(layer.number >= 0)
+            group.append(layer.group[layer.number[inside]])
+            point.append(inside)
+        place = np.concatenate(group), np.concatenate(point)
+        shape = self.count, self.coverage.size
+        return scipy.sparse.csr_array((np.ones(place[0].size), place), shape=shape)
 
     @classmethod
     def coloured(cls, groups: list[Array], size: int) -> Grouping:
@@ -87,7 +91,9 @@ class Grouping:
         numbers[0][alone] = len(members[0]) + np.arange(alone.size)
         members[0].extend(range(len(groups), len(groups) + alone.size))
         coverage[alone] = 1
-        layers = (Layer(x, np.array(k, int)) for x, k in zip(numbers, members, strict=True))
+        layers = (
+            DisjointGroups(x, np.array(k, int)) for x, k in zip(numbers, members, strict=True)
+        )
         names = (*range(len(groups)), *(None,) * alone.size)
         return cls(len(names), tuple(layers), coverage, names)
 

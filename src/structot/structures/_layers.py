@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse
 
 from structot._typing import Array
 from structot.blocks.function import Blocks
 from structot.concave import Concave
-from structot.structures._grouping import Grouping, Layer
+from structot.structures._grouping import DisjointGroups, Grouping
 
 
 def block_layers(
@@ -42,22 +41,12 @@ def block_layers(
 def block_totals(M: Array, rows: Grouping, cols: Grouping) -> Array:
     """T_kl: the sum of the finite costs of each block, (source groups, target groups)."""
     finite = M if np.isfinite(M).all() else np.where(np.isfinite(M), M, 0.0)
-    return _membership(rows) @ (_membership(cols) @ finite.T).T
+    return rows.membership() @ (cols.membership() @ finite.T).T
 
 
-def _membership(groups: Grouping) -> scipy.sparse.csr_array:
-    """The matrix (groups, points) that sums over groups, which may overlap."""
-    group, point = [], []
-    for layer in groups.layers:
-        inside = np.flatnonzero(layer.number >= 0)
-        group.append(layer.group[layer.number[inside]])
-        point.append(inside)
-    place = np.concatenate(group), np.concatenate(point)
-    shape = groups.count, groups.layers[0].number.size
-    return scipy.sparse.csr_array((np.ones(place[0].size), place), shape=shape)
-
-
-def _pairs(rows: Grouping, cols: Grouping) -> Iterator[tuple[Layer, Layer, tuple[Array, ...]]]:
+def _pairs(
+    rows: Grouping, cols: Grouping
+) -> Iterator[tuple[DisjointGroups, DisjointGroups, tuple[Array, ...]]]:
     """Every pair of layers, and the index of its blocks among all."""
     for row in rows.layers:
         for col in cols.layers:

@@ -28,6 +28,10 @@ from structot._typing import Array
 from structot.submodular.base import Kind, Layer
 from structot.transport import emd
 
+# A price of pairs is prohibitive, as good as a ban, above so many octaves without any price: a
+# factor of a million. Methods for routes leave such pairs out first.
+PROHIBITIVE_OCTAVES = 20
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lanes(Layer):

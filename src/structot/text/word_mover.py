@@ -177,6 +177,7 @@ class WordMover(SentenceCost):
     def _solved(
         self, pairs: Iterable[tuple[Text, Text]], n_jobs: int | None, tol: float, progress: bool
     ) -> Array:
+        # A string is one sentence, not a pair of them, although it may have two letters.
         every = [(pair,) if isinstance(pair, str) else tuple(pair) for pair in pairs]
         if any(len(pair) != 2 for pair in every):
             raise ValueError("pairs must hold two sentences each.")
@@ -211,15 +212,15 @@ class WordMover(SentenceCost):
             distinct = DistinctSentences(self, X)
             rows, columns = np.triu_indices(len(X))
             D = np.zeros((len(X), len(X)))
-            D[rows, columns] = distinct.bounds(np.stack([rows, columns], 1), n_jobs, tol, progress)[
-                1
-            ]
-            D[columns, rows] = D[rows, columns]
+            half = np.stack([rows, columns], 1)
+            _, distances, _ = distinct.bounds(half, n_jobs, tol, progress)
+            D[rows, columns] = D[columns, rows] = distances
             return D
         Y = listed("Y", Y)
         distinct = DistinctSentences(self, X + Y)
         pairs = np.indices((len(X), len(Y))).reshape(2, -1).T + [0, len(X)]
-        return distinct.bounds(pairs, n_jobs, tol, progress)[1].reshape(len(X), len(Y))
+        _, distances, _ = distinct.bounds(pairs, n_jobs, tol, progress)
+        return distances.reshape(len(X), len(Y))
 
     def nearest(
         self, query: Text, corpus: Sequence[Text], k: int = 10, tol: float = 1e-3

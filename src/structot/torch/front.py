@@ -33,7 +33,7 @@ from structot.torch.routes import RouteProblem, in_order, solve_routes
 
 Weights = tuple[Tensor, Tensor]
 
-NAME, PATH = "entropic", "interior_point"
+ENTROPIC, INTERIOR_POINT = "entropic", "interior_point"
 TOL = 1e-4
 COMMON = ("tol", "atol", "max_iter", "time_limit", "callback", "progress")
 SILENT = ("unbalanced_type",)  # says nothing without ``unbalanced``
@@ -62,7 +62,8 @@ def solve(
     if reason is None:
         with memory_of(M):
             weights = inputs.as_weights(a, b, tuple(M.shape), M.device)
-            found = (_by_newton if reg > 0 else _by_path)(M, a, b, weights, structure, reg, common)
+            solved = _by_newton if reg > 0 else _by_interior_point
+            found = solved(M, a, b, weights, structure, reg, common)
         if found is not None:
             _warn(found, common.get("tol", TOL))
             return found
@@ -72,7 +73,7 @@ def solve(
 
 def _refusal(M: Tensor, reg: Any, method: Any, init: Any, others: set[str]) -> str | None:
     """Why a problem is left to arrays, whatever its structure is."""
-    own = NAME if _checks.nonnegative("reg", reg) > 0 else PATH
+    own = ENTROPIC if _checks.nonnegative("reg", reg) > 0 else INTERIOR_POINT
     if method not in ("auto", own):
         return f"method={method!r}"
     if init is not None or others:
@@ -90,16 +91,16 @@ def _by_newton(
     given = [x[None] if isinstance(x, Tensor) else None for x in (a, b)]
     both = weights[0][None], weights[1][None]
     problems = Problems([part], M[None], given[0], given[1], both, float(reg))
-    with _watched(NAME, **common) as watch:
+    with _watched(ENTROPIC, **common) as watch:
         batch = solve_problems(problems, watch.limits, watch.deadline, watch.report)
     return make_result(batch, 0, M, structure, float(reg), watch.deadline.elapsed, watch.rows)
 
 
-def _by_path(
+def _by_interior_point(
     M: Tensor, a: Any, b: Any, weights: Weights, structure: Any, reg: float, common: dict
 ) -> TensorResult | None:
     """Routes, by the interior-point method over lanes."""
-    with _watched(PATH, **common) as watch:
+    with _watched(INTERIOR_POINT, **common) as watch:
         problem = RouteProblem.of(structure, M.detach(), weights)
         if isinstance(problem, str):
             return None
@@ -117,7 +118,7 @@ def _by_path(
         weights=weights,
         reg=0.0,
         status=answer.status,
-        method=PATH,
+        method=INTERIOR_POINT,
         n_iter=answer.n_iter,
         time=watch.deadline.elapsed,
         trace=_trace(watch.rows),
@@ -131,7 +132,7 @@ def _warn(result: Result, tol: float) -> None:
             f"{result.status} Gap {result.gap:.1e}, asked for {tol:.1e} "
             f"(method {result.method!r}, {result.n_iter} iterations).",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=5,  # _warn, solve here, on_tensors, structot.solve, and who called that
         )
 
 
@@ -230,7 +231,7 @@ def make_result(
         weights=(batch.weights[0][k, :n], batch.weights[1][k, :m]),
         reg=reg,
         status=STATUS[int(batch.code[k])],
-        method=NAME,
+        method=ENTROPIC,
         n_iter=n_iter,
         time=seconds,
         trace=_trace(rows),

@@ -21,7 +21,7 @@ from structot.torch import inputs
 from structot.torch.batch import Batch, Limits, Problems, solve_problems
 from structot.torch.engine import Code
 from structot.torch.fixed_charge import FixedCharge
-from structot.torch.front import NAME, make_result, memory_of, solve_by_arrays
+from structot.torch.front import ENTROPIC, make_result, memory_of, solve_by_arrays
 from structot.torch.result import Results
 
 # Pairs that are solved at a time, and the largest part of them that may be padding.
@@ -62,7 +62,7 @@ def solve_batch(
     limits = Limits.of(tol, atol, max_iter)
     seconds = None if time_limit is None else _checks.positive("time_limit", time_limit)
     deadline = Deadline(seconds)
-    stacked = _checks.nonnegative("reg", reg) > 0 and method in ("auto", NAME)
+    stacked = _checks.nonnegative("reg", reg) > 0 and method in ("auto", ENTROPIC)
     relaxed = any(others.get(name) is not None for name in ("unbalanced", "mass"))
     plain = init is None and callback is None and not relaxed
     alone = None if stacked and plain else "one by one"
@@ -237,6 +237,7 @@ def _collected(
             f"them problem {int(missed[0])}; the largest gap is {float(results.gaps[worst]):.1e}, "
             f"of problem {worst}.",
             ConvergenceWarning,
+            # _collected, solve_batch here, on_tensors, structot.solve_batch, and who called that
             stacklevel=5,
         )
     return results

@@ -1,6 +1,7 @@
 """Prices that stand for "forbidden", which the methods for arrays leave out first.
 
-As in `solvers/_prohibitive.py`: prices are prohibitive above `_OCTAVES` octaves without any price.
+As in `solvers/_prohibitive.py`: prices are prohibitive above `PROHIBITIVE_OCTAVES` octaves without
+any price.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_OCTAVES = 20
+from structot.submodular.lanes import PROHIBITIVE_OCTAVES
+
 # Exponents of doubles lie within this.
 _LEAST, _MOST = -1100, 1100
 # Costs that are looked at in one go.
@@ -31,7 +33,7 @@ def has_prohibitive(costs: Tensor, charges: np.ndarray) -> bool:
     exponents = np.frexp(charges[charges > 0])[1]
     used[exponents - _LEAST] = True
     places = np.flatnonzero(used)
-    below = places[:-1][np.diff(places) > _OCTAVES]
+    below = places[:-1][np.diff(places) > PROHIBITIVE_OCTAVES]
     if below.size == 0:
         return False
     mild = costs < float(np.ldexp(1.0, int(below[-1]) + _LEAST))

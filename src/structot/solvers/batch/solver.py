@@ -184,11 +184,11 @@ class _Batch:
         self,
         options: dict[str, Any],
         deadline: Deadline,
-        hurried: bool,
+        timed: bool,
         n_jobs: int | None,
         progress: bool,
     ) -> None:
-        self.options, self.deadline, self.hurried = options, deadline, hurried
+        self.options, self.deadline, self.timed = options, deadline, timed
         self.n_jobs = n_jobs
         self.spread: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "noun": "problems"}
 
@@ -199,7 +199,7 @@ class _Batch:
             kinds.setdefault(self._patience(task), []).append(task)
         results: dict[int, Result] = {}
         for patience, similar in kinds.items():
-            size = _SHORT_CHUNK if self.hurried else _CHUNK
+            size = _SHORT_CHUNK if self.timed else _CHUNK
             chunks = [similar[k : k + size] for k in range(0, len(similar), size)]
 
             def job(chunk: list[_Task], patience: int = patience) -> Job:
@@ -232,7 +232,7 @@ class _Batch:
         status = Status.CONVERGED
         if code != CONVERGED:
             limited = int(n_iter) == self.options["max_iter"]
-            out_of_time = self.hurried and self.deadline.left <= 0.0
+            out_of_time = self.timed and self.deadline.left <= 0.0
             status = Status.TIME_LIMIT if out_of_time else Status.STALLED
             status = Status.ITERATION_LIMIT if limited else status
         return Result(
@@ -267,7 +267,7 @@ class _Batch:
             (task,) = chunk
             options = {**self.options, "structure": task.structure}
             options["init"] = known.get(task.index, task.init)
-            if self.hurried:
+            if self.timed:
                 options["time_limit"] = max(self.deadline.left, 1e-9)
             return _solve_quietly, ((task.arguments, options),)
 

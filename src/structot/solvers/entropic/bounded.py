@@ -61,7 +61,7 @@ def bounded_step(
     low, high = low - z, high - z
     rows = np.arange(z.size) < n
     # What the rows at the level leave behind together, which fixes the level.
-    rest = marginals.left_behind if marginals.levels else None
+    rest = marginals.left_behind if marginals.both_partial else None
     if standing is None:
         standing = (high <= 0.0).astype(np.int8) - (low >= 0.0)
     guesses = 0

@@ -7,6 +7,10 @@ block; φ(p, q) = a·p + b·q - reg Σ d (X - r), concave and smooth, with the g
 (a - X1, b - Xᵀ1) and the negative Hessian H = Σ_pools X_B c_B c_Bᵀ / (reg d(B)), c_B the edges of
 the pool B per row and column. Relaxed marginals (`marginals/`) have dual terms of their own for
 a·p + b·q, what they want in the place of a and b, and a diagonal of their own beside H.
+
+In code ``la`` and ``lb`` are the logarithms of a and b / T; ``alone`` is what an edge would pay if
+no other were used, ``wall`` that and its C, the most it can cost; ``smallest`` is the least mass
+of an entry if every row, or every column, spreads its mass evenly.
 """
 
 from __future__ import annotations
@@ -76,7 +80,7 @@ class SmoothDual(ABC):
     @property
     def inner_gradient(self) -> Array:
         """The same as if multipliers at an end of their domain were inside of it."""
-        return self.marginals.inner(self.p, self.q) - np.concatenate([self.rows, self.cols])
+        return self.marginals.wanted_inside(self.p, self.q) - np.concatenate([self.rows, self.cols])
 
     @property
     def error(self) -> float:
@@ -102,7 +106,7 @@ class SmoothDual(ABC):
     def response(self, s: Array) -> Array:
         """X after a step s of the multipliers as the last H foresees it, cut at 0, (n, m).
 
-        Once per H.
+        To be called at most once for each H: what H was made of is given back here.
         """
 
     def change(self, s: Array) -> float:
@@ -115,7 +119,7 @@ class SmoothDual(ABC):
 
     @abstractmethod
     def within_walls(self, p: Array, q: Array, reg: float) -> tuple[Array, Array]:
-        """p and q lowered until no X is certain to exceed e times its marginals."""
+        """p and q lowered until no X is certain to exceed exp(1) times its marginals."""
 
     @abstractmethod
     def plain_cost(self) -> Array:

@@ -33,7 +33,7 @@ def solve_free(G: GroupedHessian, free: Array, x: Array) -> Array:
     factors = _eliminate(G, out, CT, y)
     if kept.size:
         S = np.zeros((kept.size, kept.size), order="F")
-        for i, j in _runs(parts.run[kept]):
+        for i, j in _stretches(parts.run[kept]):
             S[i:j, i:j] = _square(G, kept[i:j])
         if out.size:
             S = dsyrk(-1.0, CT, beta=1.0, c=S, lower=1, overwrite_c=1)
@@ -58,7 +58,7 @@ def _eliminate(G: GroupedHessian, out: Array, CT: Array, y: Array) -> list[tuple
         y /= root
         return [(0, out.size, root)]
     factors = []
-    for i, j in _runs(parts.run[out]):
+    for i, j in _stretches(parts.run[out]):
         L = _cholesky(_square(G, out[i:j]))
         CT[:, i:j] = dtrsm(1.0, L, CT[:, i:j], side=1, lower=1, trans_a=1, overwrite_b=1)
         y[i:j] = dtrsm(1.0, L, y[i:j], lower=1)
@@ -72,8 +72,8 @@ def _placed(G: GroupedHessian, some: Array) -> Array:
     return found[np.argsort(G.parts.place[found])]
 
 
-def _runs(run: Array) -> Iterator[tuple[int, int]]:
-    """Where each run of equal numbers begins and ends."""
+def _stretches(run: Array) -> Iterator[tuple[int, int]]:
+    """Where each stretch of equal numbers begins and ends."""
     ends = np.flatnonzero(np.diff(run)) + 1
     return itertools.pairwise([0, *ends.tolist(), run.size]) if run.size else iter(())
 
@@ -85,7 +85,11 @@ def _square(G: GroupedHessian, some: Array) -> Array:
 
 
 def _cholesky(A: Array) -> Array:
-    """The lower factor of A in its memory; the other triangle is neither read nor written."""
+    """The lower factor of A in its memory; the other triangle is neither read nor written.
+
+    Unlike the function of this name in `blocks/hessian.py` it takes doubles in columns (Fortran's
+    order) only, and so needs no transposed view and no choice of the triangle.
+    """
     factor, failed = dpotrf(A, lower=1, clean=0, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("the matrix is not positive definite")

@@ -102,7 +102,7 @@ class Directions:
     def solve(self, H: Hessian, g: Array, D: Array, tol: float) -> Array:
         """s, to the tolerance or better; ``g`` may hold several right sides as columns."""
         size = D.size
-        if size > self.dense_last or (size > self.dense and not self._stiff):
+        if self._iterates(size):
             columns = g[:, None] if g.ndim == 1 else g
             found = [_conjugate_gradients(H, x, D, tol, self.steps) for x in columns.T]
             if size > self.dense_last or all(reached for _, reached in found):
@@ -115,6 +115,10 @@ class Directions:
             # Rounding made H indefinite: a scaled gradient is a direction of ascent all the same.
             return (scale * scale * g.T).T
 
+    def _iterates(self, size: int) -> bool:
+        """Whether so many unknowns are left to conjugate gradients, at least at first."""
+        return size > self.dense_last or (size > self.dense and not self._stiff)
+
     def forget(self) -> None:
         """Give back the memory of what is kept from one solve to the next."""
         self._assembled = self._saved = None
@@ -125,8 +129,7 @@ class Directions:
         Several calls in a row with the same H and D cost less: they are assembled once.
         """
         size = D.size
-        iterated = size > self.dense_last or (size > self.dense and not self._stiff)
-        if self.layer is None or iterated or np.count_nonzero(still) < _MANY * size:
+        if self.layer is None or self._iterates(size) or np.count_nonzero(still) < _MANY * size:
             firm = np.where(still, _HOLDS * float((H.diagonal + D).max()), D)
             some = np.where(still[:, None], 0.0, g)
             return np.where(still[:, None], 0.0, self.solve(H, some, firm, tol))

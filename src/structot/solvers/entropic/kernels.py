@@ -51,7 +51,7 @@ def exponentials(first, last, start, row, col, w, floor, X, n, m):
 
 
 @_jit
-def pool_costs(first, last, start, w, V, reg, table, order, pool, pools, K):
+def pool_costs(first, last, start, w, V, reg, table, order, end, n_pools, K):
     """K = reg w (V - X) in B(F) from the pools of an uncut prox.
 
     Written as the mean slope of g over the pool plus the deviation of V from its mean, so that
@@ -62,8 +62,8 @@ def pool_costs(first, last, start, w, V, reg, table, order, pool, pools, K):
         s = start[b]
         low = 0
         cumulative = 0.0
-        for t in range(pools[b]):
-            high = pool[s + t]
+        for t in range(n_pools[b]):
+            high = end[s + t]
             weight = 0.0
             base = V[s + order[s + low]]
             above = 0.0

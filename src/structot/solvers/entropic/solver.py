@@ -26,8 +26,8 @@ from structot.problem import Problem
 from structot.solvers._loop import Step
 from structot.solvers.base import Solver
 from structot.solvers.entropic.hessian import Directions
-from structot.solvers.entropic.model import Direction, Steps
 from structot.solvers.entropic.special import smooth_dual
+from structot.solvers.entropic.steps import Direction, Steps
 from structot.solvers.start import Start
 
 # After a step that had to be shortened the reach grows at least by this factor, so that in the end

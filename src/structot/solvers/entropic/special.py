@@ -1,4 +1,6 @@
-"""The smooth dual where no sort is needed: plain transport and coverage; and which dual to take."""
+"""Two special smooth duals whose prox needs no sort: plain transport has none at all, coverage one
+equation per block. And which dual a problem takes.
+"""
 
 from __future__ import annotations
 

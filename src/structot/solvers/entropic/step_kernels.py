@@ -40,18 +40,18 @@ def squared_change(first, last, start, row, col, X, s, n):
 
 
 @_jit
-def excess(first, last, start, row, col, w, wall, la, lb, total, p, q, reg, n, m):
+def excess(first, last, start, row, col, w, wall, la, lb, log_total, p, q, reg, n, m):
     """How far p ⊕ q lies beyond the wall of the edges of some blocks: the most per row and column.
 
-    An edge costs at most ``wall``, so that its X exceeds e times the smaller of its weights where
-    p ⊕ q exceeds wall + reg w (1 + log(min(a, b) / r)).
+    An edge costs at most ``wall``, so that its X exceeds exp(1) times the smaller of its weights
+    where p ⊕ q exceeds wall + reg w (1 + log(min(a, b) / r)).
     """
     rows = np.zeros(n)
     cols = np.zeros(m)
     for e in range(start[first], start[last]):
         i = row[e]
         j = col[e]
-        x = p[i] + q[j] - wall[e] - reg * w[e] * (1.0 + min(-lb[j], total - la[i]))
+        x = p[i] + q[j] - wall[e] - reg * w[e] * (1.0 + min(-lb[j], log_total - la[i]))
         if x > rows[i]:
             rows[i] = x
         if x > cols[j]:

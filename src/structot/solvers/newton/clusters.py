@@ -8,7 +8,7 @@ P = Θ_IJ / (s t), costs, with W_IJ the mean weight of these pairs,
 
 a problem of the same kind with one (s t)-th of the pairs: exactly so where clusters have equal
 sizes, their points equal masses, and joined groups equal costs, and nearly so elsewhere. Nothing is
-proved here. The answer between clusters is where the Newton method begins.
+proved here. The answer between clusters is where the Newton method begins if there are many points.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Clustered(NamedTuple):
         """
         layer = problem.blocks
         assert layer is not None
-        k, t = layer.row_group, layer.col_group
-        if k is None or t is None or min(k.min(), t.min()) < 0:
+        k, l = layer.row_group, layer.col_group
+        if k is None or l is None or min(k.min(), l.min()) < 0:
             return None
         if problem.function.allowed is not None or problem.marginals.partial:
             return None
@@ -61,7 +61,7 @@ class Clustered(NamedTuple):
         if sights is None:
             M = problem.ground_cost
             sights = _sight(M), _sight(M.T)
-        rows, cols = (_clusters(x, group) for x, group in zip(sights, (k, t), strict=True))
+        rows, cols = (_clusters(x, group) for x, group in zip(sights, (k, l), strict=True))
         shape = int(rows.max()) + 1, int(cols.max()) + 1
         if min(shape) < _FEWEST:
             return None
@@ -114,21 +114,21 @@ def _between(
     of_cols: scipy.sparse.csr_array,
 ) -> Blocks:
     """The layer between clusters. Of blocks that become one, scales are averaged."""
-    k, t, table = layer.row_group, layer.col_group, layer.table
+    k, l, table = layer.row_group, layer.col_group, layer.table
     assert k is not None
-    assert t is not None
-    (row_group, row_new, s), (col_group, col_new, size) = _regrouped(k, rows), _regrouped(t, cols)
+    assert l is not None
+    (row_group, row_new, s), (col_group, col_new, t) = _regrouped(k, rows), _regrouped(l, cols)
     shape = row_group.max() + 1, col_group.max() + 1
     # Pairs of no cost share a block of their own, the last one.
     blocks = np.flatnonzero(table.outer > 0)
     first = layer.start[:-1][blocks]
-    place = row_new[k[layer.row[first]]], col_new[t[layer.col[first]]]
+    place = row_new[k[layer.row[first]]], col_new[l[layer.col[first]]]
     outer, wide, count = np.zeros((3, *shape))
     np.add.at(count, place, 1.0)
     np.add.at(outer, place, table.outer[blocks])
     np.add.at(wide, place, 1.0 / table.inner[blocks])
     count[count == 0] = outer[outer == 0] = wide[wide == 0] = 1.0
-    pairs = np.outer(s, size)
+    pairs = np.outer(s, t)
     concave: Concave | list[Concave] = table.functions[0]
     if any(g is not concave for g in table.functions):
         functions = np.full(shape, concave, object)

@@ -1,7 +1,7 @@
 """Proximal point outside, semismooth Newton inside: certified, and exact in the end.
 
-Where nobody says where to begin, the answer between clusters of points does (`clusters.py`), and so
-on down to few points (`starts.py`).
+Without a start the problem between clusters of points is solved first (`clusters.py`), begun in the
+same way from clusters of clusters; the smallest begins with transport between groups (`starts.py`).
 
 Notation as in `dual.py`. The outer loop moves the centre Y to X and adapts ρ so that the
 inner problem stays a matter of a few Newton steps: a smaller ρ makes longer outer steps, but a
@@ -48,8 +48,8 @@ _EXACT = 1e-7
 class Newton(Solver):
     """Proximal point with semismooth Newton, for one layer of disjoint blocks plus a linear part.
 
-    What each option buys is measured in docs/ablation.md; none changes the answer, which is
-    certified, only the time it takes.
+    What options buy is measured in docs/ablation.md; none changes the answer, which is certified,
+    only the time it takes.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ class Newton(Solver):
     background
         The diagonal that stands for blocks that are not in use, per unit of reach.
     certify_every
-        Newton steps between certificates, each of which costs as much as one of them.
+        Newton steps between certificates, each of which costs as much as one of them. Without a
+        start the first ones come sooner.
     search_every
         Newton steps between searches for a plan near the iterate (`local_search.py`), as long as
         they pay; 0 for none.
@@ -123,7 +124,11 @@ class Newton(Solver):
                 yield from _proximal_newton(problem, start, self)
 
     def _first_start(self, problem: Problem, sights: Sights | None = None) -> Start:
-        """The answer between clusters of points; where these would be few, between groups."""
+        """The answer between clusters of points; where these would be few, between groups.
+
+        The steps on the way are not shown: they are no iterations of this problem. Only the clock
+        stops them.
+        """
         small = Clustered.of(problem, sights) if self.clusters > 0.0 else None
         if small is None:
             return coarse_start(problem)
@@ -194,7 +199,8 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
     del start  # as large as the problem, and not needed again
     search = _search(problem, inner, options)
     reach, missing = (_NEIGHBOUR if known else 1.0) * options.reach * inner.price, np.inf
-    going, certificates, uncertified = True, options.certify_every * known, 0
+    # The first certificates come after 1, 2, ... steps, unless a start was certified already.
+    going, uncertified, certificates = True, 0, options.certify_every if known else 0
     while going:
         value = inner.evaluate(p, q)
         # What misses more mass than the last one did takes longer steps.

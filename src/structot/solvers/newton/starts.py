@@ -1,4 +1,4 @@
-"""Where the Newton method begins: transport between groups.
+"""Where the Newton method begins if there are few points: transport between groups.
 
 Notation. A_k and B_l are the masses of the groups. A plan that moves θ_kl between two groups,
 spread as a_i b_j / (A_k B_l) inside their block, costs Σ θ_kl c_kl: f is positively homogeneous in

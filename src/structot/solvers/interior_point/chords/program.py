@@ -176,7 +176,6 @@ class Program:
             rate.append(part.rate[self.entries[-1]])
             cap.append(part.cap)
             width += part.cap.size
-        self.first_cut = sum(map(len, rate))
         self.neighbors: list[tuple[Array, Array, Array, Array]] = []  # and which are bars
         number = pairs.number.ravel()
         for cut in pairs.cuts:

@@ -1,4 +1,4 @@
-"""The quadratic model of the smooth dual at its last point, and the best step in it.
+"""The best step of the multipliers, in the quadratic model of the smooth dual at its last point.
 
 Notation. φ the dual function of `dual.py`, H its negative Hessian, D a diagonal that is added to
 it, g the gradient of φ inside of the domain of the multipliers; the best step s has
