@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Only where the value is this small beside the weight of the entropy can rounding be all of it.
 _TINY = 1e-6
+# Elsewhere it is at most a tenth of what the tolerance allows.
+_NEAR = 1.11
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class _Best:
             value = abs(self.value)
             # Only where terms cancel can rounding be all of a value.
             cancels = not self.problem.monotone or value <= _TINY * self.problem.reg
-            near = self.value - self.bound <= 2.0 * self.tol * value
+            near = self.value - self.bound <= _NEAR * self.tol * value
             if not (near or cancels or always):
                 return 0.0 if self._given is None else self._given
             objective, proof = self.settle()
