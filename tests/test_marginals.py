@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, eye_array, hstack, vstack
 import structot as sot
 from structot.marginals import KL, TV, Hard, Partial, relaxed_emd
 from structot.problem import Problem
-from structot.solvers._held import held_direction
+from structot.solvers.newton.held import held_direction
 from structot.solvers.solve import make_solver
 
 c = sot.concave

@@ -15,6 +15,7 @@ import numpy as np
 from structot import concave, submodular, transport
 from structot._compilation import Stopwatch, unannounced
 from structot._typing import Array
+from structot.datasets import clusters
 from structot.solvers.batch.solver import solve_batch
 from structot.solvers.solve import solve
 from structot.structures import (
@@ -99,6 +100,16 @@ def _groups() -> None:
     _solve(Groups(_ROWS, _COLS), np.where(_M == _M[0, 0], np.inf, _M))
 
 
+def _many_points() -> None:
+    """Enough of them for clusters, and for a factor in single precision."""
+    for n in (260, 520):
+        data = clusters(n, n_classes=4)
+        labels = data.source_labels, data.target_labels
+        _solve(Groups(*labels), data.cost, tol=1e-3)
+        _solve(Modular() + Coverage(*labels, weights=0.1), data.cost, tol=1e-3)
+        _solve(Groups(*labels), data.cost, tol=1e-3, unbalanced=1.0)
+
+
 def _layouts() -> None:
     """Compiled anew for matrices by columns, for views, and for arrays that may not be written."""
     by_columns = np.asfortranarray(_M)
@@ -178,6 +189,7 @@ def _sentences() -> None:
 
 _TASKS: dict[str, Callable[[], None]] = {
     "groups": _groups,
+    "many points": _many_points,
     "many problems": _many,
     "sentences": _sentences,
     "kinds of arrays": _layouts,

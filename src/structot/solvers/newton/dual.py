@@ -30,8 +30,8 @@ from structot.blocks.hessian import GroupedHessian, add_pools
 from structot.blocks.pools import PoolMatrix, Pools, pool_matrix
 from structot.certificate import potential_size, transport_bound
 from structot.problem import Problem
-from structot.solvers._held import held_direction
 from structot.solvers.newton import kernels
+from structot.solvers.newton.held import held_direction
 from structot.submodular.base import inner as inner_product
 
 # (u, v) with u ⊕ v in P(F), and the bound they prove.

@@ -1,7 +1,8 @@
 """Newton directions where dual terms have kinks: some potentials are held, others end at a bound.
 
 Notation. (H + diag(D)) s = g the system of a Newton step of the multipliers z = (p, q) of the
-marginals.
+marginals. `entropic/bounded.py` answers the same question for the smooth dual, by the best step
+within the domain.
 """
 
 from __future__ import annotations
