@@ -18,6 +18,7 @@ class Start:
 
     plan: Array | None = None
     potentials: tuple[Array, Array] | None = None
+    between_groups: bool = False  # whether it is what transport between groups gave
 
     @classmethod
     def of(cls, init: object, problem: Problem) -> Start:

@@ -38,8 +38,11 @@ _REACH_RANGE = 1e-12, 1e6
 _FULL, _SHORTENED, _REFUSED, _SHORTEST = 0.5, 3.0, 9.0, 0.1
 # Bounds are polished from this gap on: before, Newton steps close it for less.
 _CLOSE = 1e-5
-# The first steps from the answer of a neighbouring problem are shorter by this factor.
+# The first steps from the answer of a neighbouring problem, or between clusters, are shorter by
+# this factor.
 _NEIGHBOUR = 1e-2
+# Where transport between groups has at most this gap clusters of points would not pay.
+_GROUPS_DO = 0.7
 # The linear program of a search is exact to this gap.
 _EXACT = 1e-7
 
@@ -124,7 +127,8 @@ class Newton(Solver):
                 yield from _proximal_newton(problem, start, self)
 
     def _first_start(self, problem: Problem, sights: Sights | None = None) -> Start:
-        """The answer between clusters of points; where these would be few, between groups.
+        """The answer between clusters of points; between groups where there are few points, or
+        where plans between groups are good already.
 
         The steps on the way are not shown: they are no iterations of this problem. Only the clock
         stops them.
@@ -139,8 +143,12 @@ class Newton(Solver):
                 value, plan = step.value, step.plan()
             if step is not None and step.dual is not None and step.lower_bound > bound:
                 bound, potentials = step.lower_bound, (step.dual().u, step.dual().v)
-            if plan is not None and relative_gap(value, bound) <= self.clusters:
+            gap = relative_gap(value, bound) if plan is not None else np.inf
+            if begin.between_groups and gap <= _GROUPS_DO:
+                return coarse_start(problem)
+            if gap <= self.clusters:
                 break
+            begin = Start()  # only the first step is about it
         assert plan is not None
         assert potentials is not None
         return small.refined(problem, plan, potentials)
@@ -189,6 +197,7 @@ class _Pace:
 
 def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterator[Step | None]:
     known = start.plan is not None and start.potentials is not None
+    near = known and not start.between_groups
     inner = ProximalDual(problem, options.background)
     certify = _Certifier(problem, inner, options.polish)
     pace = _Pace(options.rho * _first_rho(inner), options)
@@ -198,9 +207,9 @@ def _proximal_newton(problem: Problem, start: Start, options: Newton) -> Iterato
         yield certify.of_start(start, p, q)
     del start  # as large as the problem, and not needed again
     search = _search(problem, inner, options)
-    reach, missing = (_NEIGHBOUR if known else 1.0) * options.reach * inner.price, np.inf
-    # The first certificates come after 1, 2, ... steps, unless a start was certified already.
-    going, uncertified, certificates = True, 0, options.certify_every if known else 0
+    reach, missing = (_NEIGHBOUR if near else 1.0) * options.reach * inner.price, np.inf
+    # The first certificates come after 1, 2, ... steps, unless the start is near the answer.
+    going, uncertified, certificates = True, 0, options.certify_every if near else 0
     while going:
         value = inner.evaluate(p, q)
         # What misses more mass than the last one did takes longer steps.

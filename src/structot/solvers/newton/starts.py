@@ -51,7 +51,7 @@ def coarse_start(problem: Problem) -> Start:
     plan = theta[k][:, t]
     plan *= problem.a[:, None]
     plan *= problem.b
-    return Start(plan, (u[k], v[t]))
+    return Start(plan, (u[k], v[t]), between_groups=True)
 
 
 def _sums_by_groups(layer: Blocks, price: Array, shape: tuple[int, int]) -> Array:
