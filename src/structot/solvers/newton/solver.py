@@ -149,8 +149,8 @@ class Newton(Solver):
             if gap <= self.clusters:
                 break
             begin = Start()  # only the first step is about it
-        assert plan is not None
-        assert potentials is not None
+        if plan is None or potentials is None:  # arithmetic broke down on the way
+            return coarse_start(problem)
         return small.refined(problem, plan, potentials)
 
 
